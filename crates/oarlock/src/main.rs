@@ -1,0 +1,2 @@
+//! The oarlock binary.
+fn main() {}
