@@ -1,4 +1,5 @@
 //! A connection's promises, over in-memory frames.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,7 +9,7 @@ mod ws;
 
 pub use lines::Lines;
 pub use memory::{Memory, memory};
-pub use ws::{Ws, WsOptions};
+pub use ws::{DialError, Ws, WsOptions};
 
 /// A connection that carries whole messages.
 ///

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame, Utf8Bytes};
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error as WsError};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::{Close, Frames, ReadError};
 
@@ -48,23 +50,34 @@ pub struct Ws<S> {
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Ws<S> {
     /// The server's end; `read_ahead` is what was read behind the HTTP head.
     pub async fn server(stream: S, read_ahead: Vec<u8>, options: WsOptions) -> Self {
-        Self::new(stream, read_ahead, Role::Server, options).await
-    }
-
-    /// The client's end.
-    pub async fn client(stream: S, read_ahead: Vec<u8>, options: WsOptions) -> Self {
-        Self::new(stream, read_ahead, Role::Client, options).await
-    }
-
-    async fn new(stream: S, read_ahead: Vec<u8>, role: Role, options: WsOptions) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER)
-            .write_buffer_size(WRITE_BUFFER)
-            .max_message_size(Some(options.max_message))
-            .max_frame_size(Some(options.max_message));
         let counted = Counted { inner: stream, read: read_ahead.len() as u64 };
-        let inner = WebSocketStream::from_partially_read(counted, read_ahead, role, Some(config)).await;
+        let config = Some(config(options));
+        let inner = WebSocketStream::from_partially_read(counted, read_ahead, Role::Server, config).await;
         Self { inner, max_message: options.max_message, rest: None }
+    }
+
+    /// The client's end: asks for the upgrade, offering a subprotocol and sending some headers.
+    ///
+    /// # Errors
+    /// [`DialError`] when the server refuses or is no WebSocket server.
+    pub async fn dial(
+        stream: S,
+        url: &str,
+        subprotocol: &'static str,
+        headers: &[(&'static str, &str)],
+        options: WsOptions,
+    ) -> Result<Self, DialError> {
+        let mut request = url.into_client_request().map_err(DialError::from)?;
+        let value = |text: &str| {
+            HeaderValue::from_str(text).map_err(|_| DialError::Failed("a header value is not text".into()))
+        };
+        request.headers_mut().insert("Sec-WebSocket-Protocol", value(subprotocol)?);
+        for (name, text) in headers {
+            request.headers_mut().insert(*name, value(text)?);
+        }
+        let counted = Counted { inner: stream, read: 0 };
+        let (inner, _) = client_async_with_config(request, counted, Some(config(options))).await?;
+        Ok(Self { inner, max_message: options.max_message, rest: None })
     }
 
     fn classify(&self, error: WsError) -> ReadError {
@@ -72,6 +85,44 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Ws<S> {
             WsError::Capacity(_) => ReadError::TooLarge { limit: self.max_message },
             WsError::Io(error) => ReadError::Io(error),
             other => ReadError::Protocol(other.to_string()),
+        }
+    }
+}
+
+fn config(options: WsOptions) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_message_size(Some(options.max_message))
+        .max_frame_size(Some(options.max_message))
+}
+
+/// Why a server could not be reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DialError {
+    /// The server answered with an HTTP error.
+    #[error("refused with HTTP {status}: {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What the server said.
+        message: String,
+    },
+    /// There is no WebSocket server, or the connection broke.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<WsError> for DialError {
+    fn from(error: WsError) -> Self {
+        match error {
+            WsError::Http(response) => {
+                let body = response.body().as_deref().unwrap_or_default();
+                let message = String::from_utf8_lossy(body).trim().to_owned();
+                Self::Refused { status: response.status().as_u16(), message }
+            }
+            other => Self::Failed(other.to_string()),
         }
     }
 }
