@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 mod workspace;
 
+pub(crate) use workspace::real_path;
 pub use workspace::{Refusal, Rooted, Workspace};
 
 /// The URI of a file as the CLI writes and compares it: `file://` and the path as it is, nothing encoded.

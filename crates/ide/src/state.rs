@@ -117,7 +117,7 @@ impl Engines {
     /// Takes port and token of the engine of this workspace that ended last, if that is less than 15 seconds ago.
     /// Forgets every record whose engine is over for longer.
     ///
-    /// Taking removes the record, and only one process can remove it (see [`private::take`]): of two engines that start
+    /// Taking removes the record, and only one process can remove it (`private::take` says how): of two engines that start
     /// at once in one workspace, the second gets the record before that, or none.
     #[must_use]
     pub fn resume(&self, folders: &[PathBuf], now: SystemTime) -> Option<Resumed> {

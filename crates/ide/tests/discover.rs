@@ -1,4 +1,5 @@
 //! Discovery against planted lock files: the tables of what the CLI does, case by case.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use std::{
     fs,

@@ -42,6 +42,9 @@ pub enum Refusal {
     /// It is a symbolic link to something that is not there.
     #[error("it is a symbolic link that leads nowhere; remove the link first")]
     DanglingLink,
+    /// A directory on the way may not be entered, or links run in a circle.
+    #[error("a directory in it cannot be entered; check its permissions and links")]
+    Unreachable,
     /// It is a directory.
     #[error("it is a directory; name a file")]
     Directory,
@@ -241,13 +244,22 @@ fn check(path: &Path, rooted: Rooted) -> Result<Names, Refusal> {
             Component::Prefix(_) => {}
         }
     }
-    Ok(if path.is_absolute() && !below_root { Names::Absolute } else { Names::Relative(names) })
+    if below_root {
+        return Ok(Names::Relative(names));
+    }
+    if path.is_absolute() {
+        return Ok(Names::Absolute);
+    }
+    // On Windows `C:x` and `\x` are neither: they depend on a current directory or drive.
+    let is_relative = matches!(path.components().next(), Some(Component::Normal(_) | Component::CurDir));
+    if is_relative { Ok(Names::Relative(names)) } else { Err(Refusal::Outside) }
 }
 
 /// The real path of a file that need not exist: its existing part without links, and the rest as it is. A link to
 /// nothing is refused, because to write there would make the file that the link names.
 pub(crate) fn real_path(path: &Path) -> Result<PathBuf, Refusal> {
-    let mut existing = path.to_owned();
+    // Rebuilt from its components it has no `/` or `/.` at its end, which would hide that its last name is a link.
+    let mut existing: PathBuf = path.components().collect();
     let mut rest = Vec::new();
     loop {
         match dunce::canonicalize(&existing) {
@@ -258,7 +270,8 @@ pub(crate) fn real_path(path: &Path) -> Result<PathBuf, Refusal> {
             Err(_) if existing.symlink_metadata().is_ok_and(|about| about.is_symlink()) => {
                 return Err(Refusal::DanglingLink);
             }
-            Err(_) => {}
+            Err(error) if is_absence(&error) => {}
+            Err(_) => return Err(Refusal::Unreachable),
         }
         let Some(name) = existing.file_name() else {
             return Err(Refusal::Outside);
@@ -268,6 +281,12 @@ pub(crate) fn real_path(path: &Path) -> Result<PathBuf, Refusal> {
             return Err(Refusal::Outside);
         }
     }
+}
+
+/// Whether an error says that a name does not exist, rather than that it cannot be seen.
+fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
 fn refuse_unless_file(about: &fs::Metadata) -> Result<(), Refusal> {
