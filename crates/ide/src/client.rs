@@ -123,7 +123,13 @@ struct Inbound {
 }
 
 impl Service for Inbound {
-    fn request(&mut self, method: &str, _params: Option<&RawValue>, responder: Responder, _tasks: &mut Tasks) {
+    fn request(
+        &mut self,
+        method: &str,
+        _params: Option<&RawValue>,
+        responder: Responder,
+        _tasks: &mut Tasks,
+    ) {
         match method {
             "ping" => responder.reply(&json!({})),
             _ => responder.error(&ErrorObject::method_not_found(method)),

@@ -63,7 +63,9 @@ impl Clients {
         let client = table.last;
         let (name, version) = (String::new(), String::new());
         let info = ClientInfo { client, name, version, pid: None, cwd: None, ready: false };
-        table.connected.insert(client, Client { info, peer, initialized: false, is_cli: false, selection: None });
+        table
+            .connected
+            .insert(client, Client { info, peer, initialized: false, is_cli: false, selection: None });
         client
     }
 
@@ -90,11 +92,8 @@ impl Clients {
     }
 
     pub(crate) fn label(&self, client: u64) -> ClientLabel {
-        let known = self.with(client, |c| ClientLabel {
-            id: client,
-            pid: c.info.pid,
-            directory: c.info.cwd.clone(),
-        });
+        let known =
+            self.with(client, |c| ClientLabel { id: client, pid: c.info.pid, directory: c.info.cwd.clone() });
         known.unwrap_or(ClientLabel { id: client, ..ClientLabel::default() })
     }
 

@@ -160,14 +160,15 @@ impl Consent {
         })
     }
 
-    /// Shares nothing from now on.
-    pub fn pause(&self) {
-        self.paused.store(true, Ordering::SeqCst);
+    /// Shares nothing, or again what the rules allow.
+    pub fn pause(&self, paused: bool) {
+        self.paused.store(paused, Ordering::SeqCst);
     }
 
-    /// Shares again what the rules allow.
-    pub fn resume(&self) {
-        self.paused.store(false, Ordering::SeqCst);
+    /// The largest text that is shared, in bytes.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Whether sharing is paused.

@@ -88,9 +88,7 @@ pub(crate) fn request(
         "oarlock/status" => Ok(status(engine)),
         "oarlock/diffs" => Ok(json!({ "diffs": ide.diffs() })),
         "oarlock/diff" => read(params).and_then(|Tab { tab, .. }| diff(engine, &tab)),
-        "oarlock/accept" => {
-            read(params).and_then(|Tab { tab, contents }| done(ide.accept(&tab, contents)))
-        }
+        "oarlock/accept" => read(params).and_then(|Tab { tab, contents }| done(ide.accept(&tab, contents))),
         "oarlock/reject" => read(params).and_then(|Tab { tab, .. }| done(ide.reject(&tab))),
         "oarlock/mention" => read(params).and_then(|params| mention(&ide, &params)),
         "oarlock/pause" => read(params).map(|Pause { paused }| {

@@ -2,7 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{consent::Origin, paths::Refusal};
+use crate::consent::{Origin, Withheld};
+use crate::diffs::PendingDiff;
+use crate::paths::Refusal;
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -63,6 +65,69 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
+    /// The port cannot be listened on.
+    #[error("failed to listen on port {port}: {source}; take another --port, or none for any free one")]
+    Listen {
+        /// The port that was wanted; 0 for any.
+        port: u16,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// The engine that a handle belongs to has stopped.
+    #[error("the engine has stopped")]
+    Stopped,
+    /// A name fits no waiting diff, or more than one.
+    #[error("{}", which_diff(name, *ambiguous, waiting))]
+    WhichDiff {
+        /// The name as it was given.
+        name: String,
+        /// Whether it fits several.
+        ambiguous: bool,
+        /// The diffs that wait.
+        waiting: Vec<PendingDiff>,
+    },
+    /// No client has this pid.
+    #[error("no connected Claude Code session has pid {pid}; connected: {connected:?}")]
+    NoSuchClient {
+        /// The pid that was asked for.
+        pid: u32,
+        /// The pids that are connected.
+        connected: Vec<u32>,
+    },
+    /// The consent rules keep a file back.
+    #[error("{} is not shared: {withheld}", path.display())]
+    Withheld {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        withheld: Withheld,
+    },
+    /// An engine cannot be reached.
+    #[error("failed to connect to the engine on port {port}: {why}; see `oarlock ide list`")]
+    Connect {
+        /// Where it was tried.
+        port: u16,
+        /// What went wrong.
+        why: String,
+    },
+    /// The engine answered with an error.
+    #[error("{0}")]
+    Answer(String),
+}
+
+fn which_diff(name: &str, ambiguous: bool, waiting: &[PendingDiff]) -> String {
+    let mut text = if ambiguous {
+        format!("`{name}` fits more than one diff; use the number")
+    } else {
+        format!("no diff is called `{name}`")
+    };
+    if waiting.is_empty() {
+        text.push_str("; none is waiting");
+    }
+    for diff in waiting {
+        text.push_str(&format!("\n  {}  {}  {}", diff.diff, diff.path.display(), diff.tab));
+    }
+    text
 }
 
 impl Error {

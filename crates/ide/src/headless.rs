@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use oarlock_proto::pos::{self, Range};
 
 use crate::editor::{
-    Abilities, Cancelled, DiffOutcome, Document, Editor, EditorError, FileProblems, OpenDiff, OpenFile, Opened,
-    Reply, Scope, Select, Selection,
+    Abilities, Cancelled, DiffOutcome, Document, Editor, EditorError, FileProblems, OpenDiff, OpenFile,
+    Opened, Reply, Scope, Select, Selection,
 };
 use crate::handle::Ide;
 
@@ -30,7 +30,11 @@ pub enum OnDiff {
 /// Someone who can be asked about a change.
 pub trait Reviewer: Send + Sync + 'static {
     /// Shows a change and waits for a decision; gives up when `cancelled` fires.
-    fn review(&self, request: OpenDiff, cancelled: Cancelled) -> BoxFuture<'_, Result<DiffOutcome, EditorError>>;
+    fn review(
+        &self,
+        request: OpenDiff,
+        cancelled: Cancelled,
+    ) -> BoxFuture<'_, Result<DiffOutcome, EditorError>>;
 }
 
 /// The headless editor.

@@ -118,11 +118,7 @@ impl Lock {
     }
 
     /// Removes the lock file, unless it is already gone or somebody else's by now.
-    pub fn remove(self) -> Result<()> {
-        self.remove_if_ours()
-    }
-
-    fn remove_if_ours(&self) -> Result<()> {
+    pub fn withdraw(&self) -> Result<()> {
         let ours = private::read(&self.path)
             .ok()
             .and_then(|(contents, _)| LockFile::parse(&contents))
@@ -136,7 +132,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if let Err(error) = self.remove_if_ours() {
+        if let Err(error) = self.withdraw() {
             tracing::warn!(%error, "a lock file is left behind");
         }
     }
@@ -297,7 +293,7 @@ mod tests {
                 }
             });
             for _ in 0..300 {
-                Lock::create(dir.path(), 4711, &contents()).unwrap().remove().unwrap();
+                Lock::create(dir.path(), 4711, &contents()).unwrap().withdraw().unwrap();
             }
             let _last = Lock::create(dir.path(), 4711, &contents()).unwrap();
             while seen.load(Relaxed) == 0 && !reader.is_finished() {
@@ -328,7 +324,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let first = Lock::create(dir.path(), 4711, &ours(dir.path())).unwrap();
         let second = Lock::create(dir.path(), 4711, &ours(dir.path())).unwrap();
-        first.remove().unwrap();
+        first.withdraw().unwrap();
         assert!(second.path().exists());
         fs::write(second.path(), "somebody else's").unwrap();
         let path = second.path().to_owned();

@@ -14,7 +14,7 @@ use oarlock_wire::{Close, Connection};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::consent::Consent;
+use crate::consent::{Consent, Rules};
 use crate::discover::Environment;
 use crate::editor::Editor;
 use crate::engine::{DiagnosticsTimes, Engine, Settings};
@@ -150,7 +150,7 @@ impl Server {
 
         let consent = match options.consent {
             Some(consent) => consent,
-            None => Consent::new(&folders)?,
+            None => Consent::new(&folders, &Rules::default())?,
         };
         let settings = Settings {
             info: Implementation { name: "oarlock".into(), version: env!("CARGO_PKG_VERSION").into() },
@@ -164,7 +164,8 @@ impl Server {
         let engine = Arc::new(Engine::new(editor, settings, folders.clone(), consent, options.observer)?);
         engine.editor.attach(Ide::new(&engine));
 
-        let gate = gate(&options.limits, options.dialect, options.allow_hosts, token.clone(), control.clone());
+        let gate =
+            gate(&options.limits, options.dialect, options.allow_hosts, token.clone(), control.clone());
         let record = Arc::new(engines.record(state::Engine {
             workspace: folders.clone(),
             port,

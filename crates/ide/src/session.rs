@@ -7,7 +7,9 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use oarlock_proto::ide::{Dialect, IdeConnected};
 use oarlock_proto::jsonrpc::{ErrorObject, Id};
-use oarlock_proto::mcp::{self, CallParams, CallResult, InitializeParams, InitializeResult, ServerCapabilities};
+use oarlock_proto::mcp::{
+    self, CallParams, CallResult, InitializeParams, InitializeResult, ServerCapabilities,
+};
 use oarlock_wire::{Ended, Peer, Responder, Service, Tasks};
 use serde::Deserialize;
 use serde_json::json;
@@ -250,5 +252,6 @@ fn answer(
 /// Reads a method's parameters; missing ones are an empty object.
 pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, ErrorObject> {
     let text = params.map_or("{}", RawValue::get);
-    serde_json::from_str(text).map_err(|error| ErrorObject::invalid_params(format!("wrong parameters: {error}")))
+    serde_json::from_str(text)
+        .map_err(|error| ErrorObject::invalid_params(format!("wrong parameters: {error}")))
 }

@@ -18,13 +18,11 @@ use crate::{Error, Result, paths};
 const MAX_MENTIONS: usize = 32;
 
 /// The one place from which anything of a file leaves without being asked for.
-#[derive(Debug)]
 pub(crate) struct Share {
     state: Mutex<State>,
     moved: Notify,
 }
 
-#[derive(Debug)]
 struct State {
     consent: Consent,
     /// What is selected now, if anything.
@@ -87,14 +85,14 @@ impl Share {
 
     /// Stops or resumes sharing. A pause takes back what is selected.
     pub(crate) fn pause(&self, paused: bool) {
-        self.state().consent.set_paused(paused);
+        self.state().consent.pause(paused);
         self.moved.notify_one();
     }
 
     /// New rules; a file that they newly cover is taken back.
-    pub(crate) fn set_consent(&self, mut consent: Consent) {
+    pub(crate) fn set_consent(&self, consent: Consent) {
         let mut state = self.state();
-        consent.set_paused(state.consent.is_paused());
+        consent.pause(state.consent.is_paused());
         state.consent = consent;
         drop(state);
         self.moved.notify_one();
@@ -106,21 +104,21 @@ impl Share {
     }
 
     pub(crate) fn max_bytes(&self) -> usize {
-        self.state().consent.max_bytes()
+        self.state().consent.limit()
     }
 
     /// The last selection, if it may be told.
     pub(crate) fn latest(&self) -> Option<Selection> {
         let state = self.state();
         let latest = state.latest.as_ref()?;
-        state.consent.allows(&latest.path).is_ok().then(|| limit(latest.clone(), state.consent.max_bytes()))
+        state.consent.allows(&latest.path).is_ok().then(|| limit(latest.clone(), state.consent.limit()))
     }
 
     /// A selection as it may be told, or why it may not.
     pub(crate) fn filter(&self, selection: Selection) -> Result<Selection, Withheld> {
         let state = self.state();
         state.consent.allows(&selection.path)?;
-        Ok(limit(selection, state.consent.max_bytes()))
+        Ok(limit(selection, state.consent.limit()))
     }
 
     /// The message for the present state.
@@ -129,7 +127,7 @@ impl Share {
         let shared = state.current.as_ref().filter(|current| state.consent.allows(&current.path).is_ok());
         let params = match shared {
             Some(selection) => {
-                let selection = limit(selection.clone(), state.consent.max_bytes());
+                let selection = limit(selection.clone(), state.consent.limit());
                 SelectionChanged {
                     selection: selection.range.into(),
                     text: selection.text,

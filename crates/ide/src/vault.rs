@@ -144,8 +144,8 @@ async fn write_file(engine: Arc<Engine>, client: u64, params: WriteFile) -> Resu
     let written = blocking(move || {
         // The review may have taken minutes: what the path means is looked at again.
         let path = engine.workspace.resolve_write(Path::new(&given), Rooted::Yes).map_err(refuse)?;
-        let failed = |error| ErrorObject::internal(format!("failed to write file: {error}"));
-        paths::write_atomic(&path, contents.as_bytes()).map_err(failed)?;
+        let failed = |error: crate::Error| ErrorObject::internal(error.to_string());
+        engine.workspace.write_atomic(&path, contents.as_bytes()).map_err(failed)?;
         Ok(json!({ "success": true }))
     })
     .await;

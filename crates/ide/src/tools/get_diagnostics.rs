@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use oarlock_proto::ide::{Dialect, FileDiagnostics};
+use oarlock_proto::ide::{Diagnostic, Dialect, FileDiagnostics};
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_proto::mcp::CallResult;
 use oarlock_proto::pos::Range;
@@ -47,6 +47,18 @@ struct Entry<'a> {
     code: Option<&'a str>,
 }
 
+impl<'a> Entry<'a> {
+    fn new(diagnostic: &'a Diagnostic, dialect: Dialect) -> Self {
+        Self {
+            message: &diagnostic.message,
+            severity: diagnostic.severity.name(dialect),
+            range: diagnostic.range,
+            source: diagnostic.source.as_deref(),
+            code: diagnostic.code.as_deref(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct File<'a> {
     uri: &'a str,
@@ -72,7 +84,9 @@ fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
             let path = match &params.uri {
                 Some(uri) => Some(paths::path_from_uri(uri)?),
                 // For JetBrains no uri means the current file.
-                None if dialect == Dialect::Jetbrains => engine.editor.selection().await.ok()?.map(|s| s.path),
+                None if dialect == Dialect::Jetbrains => {
+                    engine.editor.selection().await.ok()?.map(|s| s.path)
+                }
                 None => None,
             };
             let scope = path.clone().map_or(Scope::All, Scope::File);
@@ -95,14 +109,12 @@ fn collect(files: Vec<FileProblems>, asked: Option<&Path>) -> Vec<FileDiagnostic
 }
 
 fn render(files: &[FileDiagnostics], dialect: Dialect) -> CallResult {
-    let entry = |d| {
-        let oarlock_proto::ide::Diagnostic { message, severity, range, source, code } = d;
-        let (source, code) = (source.as_deref(), code.as_deref());
-        Entry { message, severity: severity.name(dialect), range: *range, source, code }
-    };
     let files: Vec<File<'_>> = files
         .iter()
-        .map(|file| File { uri: &file.uri, diagnostics: file.diagnostics.iter().map(entry).collect() })
+        .map(|file| File {
+            uri: &file.uri,
+            diagnostics: file.diagnostics.iter().map(|d| Entry::new(d, dialect)).collect(),
+        })
         .collect();
     CallResult::json(&files)
 }

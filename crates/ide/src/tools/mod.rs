@@ -106,7 +106,10 @@ impl From<CallResult> for Settled {
 
 impl Answer {
     /// An answer from a future that ends early when the client cancels.
-    fn later(call: &Call<'_>, work: impl Future<Output = CallResult> + Send + 'static) -> Result<Self, ErrorObject> {
+    fn later(
+        call: &Call<'_>,
+        work: impl Future<Output = CallResult> + Send + 'static,
+    ) -> Result<Self, ErrorObject> {
         let cancelled = call.cancelled.clone();
         Ok(Self::Later(Box::pin(async move {
             tokio::select! {
@@ -138,9 +141,8 @@ impl Call<'_> {
 
     /// An absolute path, from whatever form the client writes paths in.
     fn absolute(&self, field: &str, text: &str) -> Result<PathBuf, ErrorObject> {
-        let refuse = |why: &str| {
-            ErrorObject::invalid_params(format!("{}: field `{field}` {why}", self.tool.name))
-        };
+        let refuse =
+            |why: &str| ErrorObject::invalid_params(format!("{}: field `{field}` {why}", self.tool.name));
         if text.contains('\0') {
             return Err(refuse("has a NUL byte in it"));
         }
@@ -160,7 +162,8 @@ fn explain(schema: &str, arguments: &str) -> Option<String> {
         return Some(format!("`arguments` must be an object, not {}", kind(&arguments)));
     };
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let is_required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
+    let is_required =
+        |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
     for name in required {
         if !given.contains_key(name) {
             return Some(format!("field `{name}` is missing"));

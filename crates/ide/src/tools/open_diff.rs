@@ -24,8 +24,10 @@ pub(super) const TOOL: Tool = Tool {
         "required":["old_file_path","new_file_contents"]}"#,
     offered: |abilities| abilities.open_diff,
     for_clis: true,
-    replies: same!("accepted: `FILE_SAVED` and the final contents as second text; rejected or closed: \
-                    `DIFF_REJECTED`; anything else: a tool error"),
+    replies: same!(
+        "accepted: `FILE_SAVED` and the final contents as second text; rejected or closed: \
+                    `DIFF_REJECTED`; anything else: a tool error"
+    ),
     call,
 };
 

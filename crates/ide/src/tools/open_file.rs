@@ -23,7 +23,9 @@ pub(super) const TOOL: Tool = Tool {
     for_clis: false,
     replies: |dialect| match dialect {
         Dialect::Jetbrains => "`OK`, or `Project is closed or directory not found`",
-        _ => "`Opened file: PATH`; with `makeFrontmost: false` JSON `{success, filePath, languageId, lineCount}`",
+        _ => {
+            "`Opened file: PATH`; with `makeFrontmost: false` JSON `{success, filePath, languageId, lineCount}`"
+        }
     },
     call,
 };
