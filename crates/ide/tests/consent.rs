@@ -257,11 +257,11 @@ fn pausing_and_the_size_limit() {
     assert_eq!(consent.allows_size(DEFAULT_LIMIT), Ok(()));
     let too_large = Withheld::TooLarge { bytes: DEFAULT_LIMIT + 1, limit: DEFAULT_LIMIT };
     assert_eq!(consent.allows_size(DEFAULT_LIMIT + 1), Err(too_large));
-    consent.pause();
+    consent.pause(true);
     assert!(consent.is_paused());
     assert_eq!(consent.allows(&file), Err(Withheld::Paused));
     assert_eq!(consent.allows_size(0), Err(Withheld::Paused));
-    consent.resume();
+    consent.pause(false);
     assert_eq!(consent.allows(&file), Ok(()));
 }
 
