@@ -44,24 +44,31 @@ pub struct Notification {
     pub params: Value,
 }
 
+/// Opens a WebSocket to an engine on this machine, for those who want the messages themselves.
+///
+/// # Errors
+/// When nobody listens there, or the token is wrong.
+pub async fn dial(port: u16, credential: Credential<'_>) -> Result<Ws<TcpStream>> {
+    let failed = |why: String| Error::Connect { port, why };
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let stream = TcpStream::connect(address).await.map_err(|error| failed(error.to_string()))?;
+    stream.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
+    let header = match credential {
+        Credential::Token(token) => (server::TOKEN_HEADER, token.reveal()),
+        Credential::Control(token) => (control::HEADER, token.reveal()),
+    };
+    let url = format!("ws://{address}/");
+    let frames = Ws::dial(stream, &url, "mcp", &[header], WsOptions::default()).await;
+    frames.map_err(|error| failed(error.to_string()))
+}
+
 impl Client {
     /// Connects to an engine on this machine.
     ///
     /// # Errors
     /// When nobody listens there, or the token is wrong.
     pub async fn connect(port: u16, credential: Credential<'_>) -> Result<Self> {
-        let failed = |why: String| Error::Connect { port, why };
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let stream = TcpStream::connect(address).await.map_err(|error| failed(error.to_string()))?;
-        stream.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
-        let header = match credential {
-            Credential::Token(token) => (server::TOKEN_HEADER, token.reveal()),
-            Credential::Control(token) => (control::HEADER, token.reveal()),
-        };
-        let url = format!("ws://{address}/");
-        let frames = Ws::dial(stream, &url, "mcp", &[header], WsOptions::default()).await;
-        let connection =
-            Connection::new(frames.map_err(|error| failed(error.to_string()))?, Limits::default());
+        let connection = Connection::new(dial(port, credential).await?, Limits::default());
         let peer = connection.peer();
         let (sender, notifications) = mpsc::channel(UNREAD);
         let task = tokio::spawn(connection.run(Inbound { notifications: sender }));

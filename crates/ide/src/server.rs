@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use oarlock_proto::ide::Dialect;
 use oarlock_proto::mcp::Implementation;
-use oarlock_wire::frame::WsOptions;
+use oarlock_wire::frame::{Lines, WsOptions};
 use oarlock_wire::http::Head;
 use oarlock_wire::listen::{self, Accepted, Gate};
-use oarlock_wire::{Close, Connection};
+use oarlock_wire::{Close, Connection, Ended};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -120,6 +121,7 @@ impl Default for Limits {
 pub struct Server {
     engine: Arc<Engine>,
     port: u16,
+    control: Token,
     tasks: Vec<JoinHandle<()>>,
     // Fields are dropped in order: the lock goes before the record, so nobody finds an engine that is no more.
     lock: Lock,
@@ -135,8 +137,8 @@ impl Server {
         let environment = Environment::from_process();
         let folders = lock::canonical_folders(&options.workspace)?;
         let lock_dir = lock::lock_dir(options.lock_dir.as_deref(), &environment)?;
-        let state_dir = match options.state_dir {
-            Some(dir) => dir,
+        let state_dir = match &options.state_dir {
+            Some(dir) => dir.clone(),
             None => state::engines_dir(&environment)?,
         };
         let engines = Engines::open(state_dir)?;
@@ -148,42 +150,29 @@ impl Server {
         let control = Token::random()?;
         let lock_path = lock_dir.join(format!("{port}.lock"));
 
-        let consent = match options.consent {
-            Some(consent) => consent,
-            None => Consent::new(&folders, &Rules::default())?,
-        };
-        let settings = Settings {
-            info: Implementation { name: "oarlock".into(), version: env!("CARGO_PKG_VERSION").into() },
-            dialect: options.dialect,
-            keepalive: options.keepalive,
-            debounce: options.debounce,
-            settle: options.settle,
-            diagnostics: options.diagnostics,
-            allow_write: options.allow_write,
-        };
-        let engine = Arc::new(Engine::new(editor, settings, folders.clone(), consent, options.observer)?);
-        engine.editor.attach(Ide::new(&engine));
+        let (name, limits) = (options.name.clone(), options.limits);
+        let (dialect, hosts) = (options.dialect, options.allow_hosts.clone());
+        let gate = gate(&limits, dialect, hosts, token.clone(), control.clone());
+        let engine = engine(editor, options, folders.clone())?;
 
-        let gate =
-            gate(&options.limits, options.dialect, options.allow_hosts, token.clone(), control.clone());
         let record = Arc::new(engines.record(state::Engine {
             workspace: folders.clone(),
             port,
             token: token.clone(),
-            control,
+            control: control.clone(),
             lock: lock_path,
         })?);
+        // The socket listens, so whoever sees the file can connect; the kernel holds them until the task below runs.
+        let lock = Lock::create(&lock_dir, port, &LockFile::new(&name, &folders, token))?;
         let tasks = vec![
-            tokio::spawn(listen::accept(listener, Arc::new(gate), serve(&engine, options.limits))),
+            tokio::spawn(listen::accept(listener, Arc::new(gate), serve(&engine, limits))),
             tokio::spawn({
                 let engine = engine.clone();
                 async move { engine.share.follow(&engine.clients, engine.settings.debounce).await }
             }),
             tokio::spawn(keep_record(Arc::downgrade(&record))),
         ];
-        // Last of all: whoever sees the file can connect.
-        let lock = Lock::create(&lock_dir, port, &LockFile::new(&options.name, &folders, token))?;
-        Ok(Self { engine, port, tasks, lock, _record: record })
+        Ok(Self { engine, port, control, tasks, lock, _record: record })
     }
 
     /// The handle for the editor.
@@ -202,6 +191,12 @@ impl Server {
     #[must_use]
     pub fn lock_path(&self) -> &Path {
         self.lock.path()
+    }
+
+    /// The token for our own commands, which is also in the engine's record.
+    #[must_use]
+    pub fn control_token(&self) -> &Token {
+        &self.control
     }
 
     /// The canonical folders of the workspace.
@@ -232,6 +227,53 @@ impl Drop for Server {
             task.abort();
         }
     }
+}
+
+fn engine(editor: Arc<dyn Editor>, options: Options, folders: Vec<PathBuf>) -> Result<Arc<Engine>> {
+    let consent = match options.consent {
+        Some(consent) => consent,
+        None => Consent::new(&folders, &Rules::default())?,
+    };
+    let settings = Settings {
+        info: Implementation { name: "oarlock".into(), version: env!("CARGO_PKG_VERSION").into() },
+        dialect: options.dialect,
+        keepalive: options.keepalive,
+        debounce: options.debounce,
+        settle: options.settle,
+        diagnostics: options.diagnostics,
+        allow_write: options.allow_write,
+    };
+    let engine = Arc::new(Engine::new(editor, settings, folders, consent, options.observer)?);
+    engine.editor.attach(Ide::new(&engine));
+    Ok(engine)
+}
+
+/// Serves one client over lines, without a socket and without a lock file: a stdio MCP server. Gives back how the
+/// conversation ended.
+///
+/// # Errors
+/// When a folder cannot be used.
+pub async fn serve_lines(
+    editor: Arc<dyn Editor>,
+    options: Options,
+    reader: impl AsyncRead + Send + Unpin,
+    writer: impl AsyncWrite + Send + Unpin,
+) -> Result<Ended> {
+    let folders = lock::canonical_folders(&options.workspace)?;
+    let limits = options.limits;
+    // The client is our parent or child: its end closes the pipe, so it needs no sign of life.
+    let engine = engine(editor, Options { keepalive: None, ..options }, folders)?;
+    let frames = Lines::new(reader, writer, limits.message);
+    let connection = Connection::new(frames, wire_limits(limits));
+    let session = Session::new(engine.clone(), Role::Client, connection.peer());
+    tokio::select! {
+        ended = connection.run(session) => Ok(ended),
+        () = engine.share.follow(&engine.clients, engine.settings.debounce) => Err(Error::Stopped),
+    }
+}
+
+fn wire_limits(limits: Limits) -> oarlock_wire::Limits {
+    oarlock_wire::Limits { pending: limits.pending, queued: limits.queued }
 }
 
 /// Takes over the port and token of an engine that ended a moment ago, so that its clients find this one.
@@ -277,7 +319,7 @@ fn serve(
     limits: Limits,
 ) -> impl Fn(Accepted<Role>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> + Clone + Send + use<> {
     let engine = engine.clone();
-    let limits = oarlock_wire::Limits { pending: limits.pending, queued: limits.queued };
+    let limits = wire_limits(limits);
     move |accepted| {
         let engine = engine.clone();
         Box::pin(async move {

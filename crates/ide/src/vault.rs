@@ -122,6 +122,8 @@ fn read_file(engine: &Engine, path: &str) -> Result<Value, ErrorObject> {
 
 async fn write_file(engine: Arc<Engine>, client: u64, params: WriteFile) -> Result<Value, ErrorObject> {
     let path = engine.workspace.resolve_write(Path::new(&params.path), Rooted::Yes).map_err(refuse)?;
+    // What must not leave must not be overwritten either: `.git/hooks` would run what is written there.
+    engine.share.allows(&path).map_err(refuse)?;
     let mut contents: Arc<str> = params.content.into();
     let mut after = None;
     if !engine.settings.allow_write {

@@ -9,6 +9,9 @@ mod cmd;
 mod exit;
 mod memory;
 mod output;
+mod place;
+mod review;
+mod target;
 
 /// Connects any editor or program with Claude Code.
 #[derive(Parser)]
@@ -30,8 +33,6 @@ enum Command {
     Ide(cmd::ide::Command),
     Mcp(cmd::mcp::Args),
     Demo(cmd::demo::Args),
-    Completions(cmd::completions::Args),
-    Man(cmd::man::Args),
     #[command(hide = true)]
     Reference(cmd::reference::Args),
 }
@@ -45,8 +46,6 @@ fn main() -> std::process::ExitCode {
         Command::Ide(command) => command.run(),
         Command::Mcp(args) => args.run(),
         Command::Demo(args) => args.run(),
-        Command::Completions(args) => args.run(),
-        Command::Man(args) => args.run(),
         Command::Reference(args) => args.run(),
     };
     exit::code(outcome)

@@ -28,12 +28,7 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
 
 /// One JSON object a line.
 pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string(value)?;
-    text.push('\n');
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    Ok(raw_line(&serde_json::to_string(value)?)?)
 }
 
 /// A note for people on stderr.
@@ -55,4 +50,12 @@ pub(crate) fn log_to_stderr(verbose: u8) {
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// A line of bytes as they are.
+pub(crate) fn raw_line(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
