@@ -285,7 +285,7 @@ fn soup() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn whatever_is_asked_for_the_answer_is_inside(soup in soup(), start in 0..4, rooted in any::<bool>()) {
