@@ -470,16 +470,14 @@ fn junk() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
-    #[test]
-    fn arbitrary_locks_never_panic(contents in junk()) {
-        let world = World::new();
+#[test]
+fn arbitrary_locks_never_panic() {
+    let world = World::new();
+    proptest!(ProptestConfig::with_cases(500), |(contents in junk())| {
         fs::write(world.ide_dir().join("1.lock"), contents).unwrap();
         let candidate = world.one();
         prop_assert_eq!(candidate.port, Some(1));
         prop_assert_eq!(candidate.would_connect.connects == Connects::Yes, candidate.would_connect.reasons.is_empty());
         prop_assert!(serde_json::to_string(&candidate).is_ok());
-    }
+    });
 }
