@@ -183,7 +183,7 @@ impl Consent {
         if self.is_paused() {
             return Err(Withheld::Paused);
         }
-        let plain = without_dots(path);
+        let plain = paths::without_dots(path);
         self.check(&plain)?;
         // A relative path is the name of something unsaved; there is nothing behind it.
         if path.is_absolute() {
@@ -308,21 +308,6 @@ fn git_file(dir: &Path, file: &Path) -> Option<(Gitignore, PathBuf)> {
     // Git passes over lines that it does not understand, and so do we.
     let _ = builder.add(file);
     Some((builder.build().ok()?, file.to_owned()))
-}
-
-/// The path without `.` and `..`, by its text alone.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 /// The names in a path, without what makes it absolute.

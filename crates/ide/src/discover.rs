@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    lock::{self, LockFile, TRANSPORT},
-    private, process,
+    lock::{LockFile, TRANSPORT},
+    paths, private, process,
 };
 
 mod reason;
@@ -100,7 +100,10 @@ impl Environment {
         ];
         let mut directories: Vec<(DirectoryKind, PathBuf)> = Vec::new();
         for (kind, dir) in named {
-            if let Some(dir) = dir.filter(|dir| directories.iter().all(|(_, other)| other != dir)) {
+            // The CLI, too, counts a directory once that is there under two names.
+            let real = |dir: &Path| dunce::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+            if let Some(dir) = dir.filter(|dir| directories.iter().all(|(_, other)| real(other) != real(dir)))
+            {
                 directories.push((kind, dir));
             }
         }
@@ -127,7 +130,7 @@ pub struct Candidate {
     pub path: PathBuf,
     /// Where it was found.
     pub directory: DirectoryKind,
-    /// The port by its name; none if the name is not a port number.
+    /// The port by its name; none if the name does not begin with a port number.
     pub port: Option<u16>,
     /// The IDE's name.
     pub name: Option<String>,
@@ -257,6 +260,8 @@ pub fn discover(environment: &Environment, cwd: &Path) -> Discovery {
 /// A candidate before its answer, with what keeps the CLI from taking it for a running IDE, and from talking to it.
 struct Found {
     candidate: Candidate,
+    /// The number in the file's name, which need not be a port.
+    number: u64,
     /// The CLI passes over the lock, or deletes it.
     dropped: Vec<Reason>,
     /// The folders or the terminal do not fit. The port variable skips this check.
@@ -269,16 +274,17 @@ impl Found {
     fn look_at(path: PathBuf, directory: DirectoryKind, environment: &Environment, cwd: &Path) -> Self {
         let contents = Contents::read(&path);
         let lock = contents.lock;
-        let port = lock::port_of(&path);
+        let number = leading_number(&path);
+        let port = number.and_then(|number| u16::try_from(number).ok()).filter(|port| *port != 0);
         let port_open = port.is_some_and(|port| is_open(environment.host_override.as_deref(), port));
-        let alive = lock.pid.map(process::is_alive);
+        let alive = lock.pid.map(process::exists);
         let matches_cwd = compare(&lock.workspace_folders, cwd);
 
         let mut dropped = Vec::new();
         if directory == DirectoryKind::Xdg {
             dropped.push(Reason::NotRead);
         }
-        if port.is_none() {
+        if number.is_none() {
             dropped.push(Reason::ForeignName);
         }
         let understood = !matches!(contents.problem, Some(Reason::Unreadable(_)));
@@ -307,6 +313,7 @@ impl Found {
         }
 
         let mut unreachable = Vec::new();
+        unreachable.extend(number.filter(|_| port.is_none()).map(Reason::BadPort));
         if let Some(port) = port.filter(|_| !port_open) {
             // Without a process id an open port is the only sign of life; with one, a closed port still counts as an IDE.
             if lock.pid.is_none() { &mut dropped } else { &mut unreachable }.push(Reason::PortClosed(port));
@@ -335,7 +342,7 @@ impl Found {
             would_connect: open.clone(),
             with_port_variable: open,
         };
-        Self { candidate, dropped, unfit, unreachable }
+        Self { candidate, number: number.unwrap_or_default(), dropped, unfit, unreachable }
     }
 
     /// Whether a CLI takes the lock for an IDE that fits; newer ones also if its folder is `/`.
@@ -351,11 +358,14 @@ fn judge(found: &mut [Found], environment: &Environment) {
         (0..found.len()).filter(|index| found[*index].counts(root_matches)).collect()
     };
     let (older, newer) = (counting(false), counting(true));
-    let ports: Vec<u16> = found.iter().map(|found| found.candidate.port.unwrap_or_default()).collect();
+    let numbers: Vec<u64> = found.iter().map(|found| found.number).collect();
+    // A variable that names no lock, or a stale one, changes nothing for `--ide`.
+    let is_chosen = |found: &Found| found.candidate.port == environment.port && found.dropped.is_empty();
+    let chosen = environment.port.filter(|_| found.iter().any(is_chosen));
     for (index, found) in found.iter_mut().enumerate() {
         let hard: Vec<Reason> = found.dropped.iter().chain(&found.unreachable).cloned().collect();
         found.candidate.with_port_variable = Answer::from_reasons(hard.clone(), hard.clone());
-        found.candidate.would_connect = match environment.port {
+        found.candidate.would_connect = match chosen {
             Some(port) if found.candidate.port == Some(port) => found.candidate.with_port_variable.clone(),
             Some(port) => Answer { connects: Connects::No, reasons: vec![Reason::OtherPort(port)] },
             None => {
@@ -363,8 +373,8 @@ fn judge(found: &mut [Found], environment: &Environment) {
                     let unfit =
                         found.unfit.iter().filter(|reason| !root_matches || **reason != Reason::RootFolder);
                     let mut reasons: Vec<Reason> = hard.iter().chain(unfit).cloned().collect();
-                    let others: Vec<u16> =
-                        counting.iter().filter(|i| **i != index).map(|i| ports[*i]).collect();
+                    let others: Vec<u64> =
+                        counting.iter().filter(|i| **i != index).map(|i| numbers[*i]).collect();
                     if counting.contains(&index) && !others.is_empty() {
                         reasons.push(Reason::Ambiguous(others));
                     }
@@ -409,8 +419,11 @@ fn ide_flag_outcome(candidates: &[Candidate]) -> Outcome {
     let is_ambiguous = |candidate: &&Candidate| {
         candidate.would_connect.reasons.iter().any(|reason| matches!(reason, Reason::Ambiguous(_)))
     };
-    let ambiguous: Vec<u16> =
-        candidates.iter().filter(is_ambiguous).filter_map(|candidate| candidate.port).collect();
+    let ambiguous: Vec<u64> = candidates
+        .iter()
+        .filter(is_ambiguous)
+        .filter_map(|candidate| leading_number(&candidate.path))
+        .collect();
     let text = if candidates.is_empty() {
         "`claude --ide` finds no lock file; start an engine with `oarlock serve`".to_owned()
     } else if !ambiguous.is_empty() {
@@ -461,10 +474,8 @@ impl Contents {
             Err(error) => return unreadable(error.to_string()),
         };
         if let Some(lock) = LockFile::parse(&contents) {
-            // A lock without a pid and one with a wrong pid are different things to the CLI.
-            let wrong_pid = lock.pid.is_none()
-                && serde_json::from_slice::<Value>(&contents).is_ok_and(|value| value.get("pid").is_some());
-            return Self { lock, problem: wrong_pid.then_some(Reason::BadPid) };
+            let problem = serde_json::from_slice(&contents).ok().and_then(|value| Self::problem(&value));
+            return Self { lock, problem };
         }
         // The old form is plain text with a folder on each line, and the transport is not `ws`.
         let text = String::from_utf8_lossy(&contents);
@@ -479,30 +490,52 @@ impl Contents {
         }
         Self { lock: LockFile { workspace_folders: folders, ..LockFile::default() }, problem: None }
     }
+
+    /// What the liberal reading passes over and the CLI does not.
+    fn problem(value: &Value) -> Option<Reason> {
+        let is_text = |folder: &Value| folder.is_string();
+        if value["workspaceFolders"].as_array().is_some_and(|folders| !folders.iter().all(is_text)) {
+            return Some(Reason::Unreadable("a workspace folder is not a text".to_owned()));
+        }
+        // No pid is one thing to the CLI, and a pid that is no whole number is another.
+        match &value["pid"] {
+            Value::Null => None,
+            Value::Number(number) if number.is_i64() || number.is_u64() => None,
+            Value::String(text) if text.parse::<i64>().is_ok() => None,
+            _ => Some(Reason::BadPid),
+        }
+    }
 }
 
-/// Compares the folders of a lock with a real directory, component by component, as the CLI does.
+/// Compares the folders of a lock with a real directory, component by component. As for the CLI, dots are resolved by
+/// the text alone, a relative folder begins at the directory itself, and an empty one is passed over.
 fn compare(folders: &[String], cwd: &Path) -> Match {
+    let resolve = |folder: &String| (folder.clone(), paths::without_dots(&cwd.join(folder)));
+    let folders: Vec<(String, PathBuf)> =
+        folders.iter().filter(|folder| !folder.is_empty()).map(resolve).collect();
     if folders.is_empty() {
         return Match::NoFolders;
     }
-    let is_root = |folder: &str| Path::new(folder).has_root() && Path::new(folder).parent().is_none();
-    if let Some(folder) = folders.iter().find(|folder| !is_root(folder) && is_below(cwd, Path::new(folder))) {
+    let is_root = |path: &Path| path.parent().is_none();
+    if let Some((folder, _)) = folders.iter().find(|(_, path)| !is_root(path) && cwd.starts_with(path)) {
         return Match::Folder { folder: folder.clone() };
     }
-    if folders.iter().any(|folder| is_root(folder)) {
+    if folders.iter().any(|(_, path)| is_root(path)) {
         return Match::Root;
     }
-    for folder in folders {
-        if let Some(real) = dunce::canonicalize(folder).ok().filter(|real| is_below(cwd, real)) {
+    for (folder, path) in &folders {
+        if let Some(real) = dunce::canonicalize(path).ok().filter(|real| cwd.starts_with(real)) {
             return Match::Symlink { folder: folder.clone(), real };
         }
     }
     Match::Elsewhere
 }
 
-fn is_below(cwd: &Path, folder: &Path) -> bool {
-    folder.is_absolute() && cwd.starts_with(folder)
+/// The number that a lock's name begins with. The CLI takes `4711x.lock` for port 4711.
+fn leading_number(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let end = name.find(|character: char| !character.is_ascii_digit()).unwrap_or(name.len());
+    name[..end].parse().ok()
 }
 
 fn is_open(host: Option<&str>, port: u16) -> bool {
@@ -517,5 +550,31 @@ fn yes_or_no(text: &str) -> Option<bool> {
         "1" | "true" | "yes" | "on" => Some(true),
         "0" | "false" | "no" | "off" => Some(false),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_say_yes_no_or_nothing() {
+        for (text, expected) in [
+            ("true", Some(true)),
+            ("1", Some(true)),
+            ("FALSE", Some(false)),
+            ("off", Some(false)),
+            ("", None),
+            ("2", None),
+        ] {
+            assert_eq!(yes_or_no(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn this_process_has_an_environment() {
+        let environment = Environment::from_process();
+        assert_eq!(environment.pid, std::process::id());
+        assert_eq!(environment.home.is_some(), etcetera::home_dir().is_ok());
     }
 }

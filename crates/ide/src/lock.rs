@@ -24,7 +24,7 @@ pub const TRANSPORT: &str = "ws";
 #[serde(rename_all = "camelCase")]
 pub struct LockFile {
     /// The engine's process.
-    #[serde(default, deserialize_with = "if_fitting")]
+    #[serde(default, deserialize_with = "process_id")]
     pub pid: Option<u32>,
     /// The folders that the engine is for; the CLI compares them as text, so they must be canonical.
     #[serde(default, deserialize_with = "texts")]
@@ -205,9 +205,20 @@ fn if_fitting<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
 }
 
+/// A number, or a number as text, which the CLI takes as well.
+fn process_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+    Ok(number.and_then(|number| number.try_into().ok()).filter(|pid| *pid != 0))
+}
+
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let entries: Vec<Value> = if_fitting(deserializer)?;
-    Ok(entries.into_iter().filter_map(|entry| entry.as_str().map(str::to_owned)).collect())
+    let entries = match Value::deserialize(deserializer)? {
+        Value::Array(entries) => entries,
+        // The CLI takes a single text for a list of one.
+        other => vec![other],
+    };
+    Ok(entries.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Token>, D::Error> {
@@ -351,7 +362,7 @@ mod tests {
     #[test]
     fn reading_is_liberal() {
         let lock = LockFile::parse(
-            r#"{"pid":"12","pid":7,"workspaceFolders":["/a",1,null],"ideName":null,"transport":5,"x":{},"authToken":"t"}"#
+            r#"{"pid":"x","pid":"7","workspaceFolders":["/a",1,null],"ideName":null,"transport":5,"x":{},"authToken":"t"}"#
                 .as_bytes(),
         )
         .unwrap();

@@ -3,7 +3,7 @@
 //! The CLI writes a file's URI as `file://` and the raw path, and compares what comes back as text. So URIs are made
 //! without percent-encoding; both forms are read.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 mod workspace;
 
@@ -88,6 +88,21 @@ fn windows_file_uri(windows: &str) -> String {
         Some((drive, rest)) => format!("file:///{}:{}", drive.to_ascii_lowercase(), rest.replace('\\', "/")),
         None => format!("file:{}", posix(windows)),
     }
+}
+
+/// The path without `.` and `..`, by its text alone.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// Splits `C:\x` into the drive's letter and `\x`. What follows the colon is nothing or a separator: `C:x` is relative

@@ -9,15 +9,19 @@ use std::path::PathBuf;
 /// cleared away, at the price of leftovers.
 #[must_use]
 pub fn is_alive(pid: u32) -> bool {
+    exists(pid) && !stat(pid).is_some_and(|stat| matches!(stat.state, 'Z' | 'X'))
+}
+
+/// Whether the system knows a process with this id, be it a zombie. This is what the CLI asks.
+#[must_use]
+pub fn exists(pid: u32) -> bool {
     #[cfg(unix)]
     {
-        let Some(id) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
-            return false;
-        };
-        match rustix::process::test_kill_process(id) {
-            Ok(()) => !is_zombie(pid),
+        let id = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+        id.is_some_and(|id| match rustix::process::test_kill_process(id) {
+            Ok(()) => true,
             Err(error) => error == rustix::io::Errno::PERM,
-        }
+        })
     }
     #[cfg(not(unix))]
     {
@@ -42,11 +46,6 @@ pub fn ancestors(pid: u32) -> Option<Vec<u32>> {
         parent = stat(parent).map_or(0, |stat| stat.parent);
     }
     Some(line)
-}
-
-#[cfg(unix)]
-fn is_zombie(pid: u32) -> bool {
-    stat(pid).is_some_and(|stat| matches!(stat.state, 'Z' | 'X'))
 }
 
 struct Stat {
@@ -96,8 +95,8 @@ mod tests {
         while is_alive(pid) && std::time::Instant::now() < deadline {
             std::thread::yield_now();
         }
-        assert!(!is_alive(pid));
+        assert!(!is_alive(pid) && exists(pid));
         child.wait().unwrap();
-        assert!(!is_alive(pid));
+        assert!(!is_alive(pid) && !exists(pid));
     }
 }

@@ -284,34 +284,54 @@ fn soup() -> impl Strategy<Value = String> {
     proptest::collection::vec(name, 0..6).prop_map(|names| names.join("/"))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+/// The soup as a relative path, from the file system's root, from above the workspace, and from inside it.
+fn served(world: &World, soup: &str, start: u8) -> PathBuf {
+    let base = world.base.to_str().unwrap();
+    PathBuf::from(match start {
+        0 => soup.to_owned(),
+        1 => format!("/{soup}"),
+        2 => format!("{base}/{soup}"),
+        _ => format!("{base}/root/{soup}"),
+    })
+}
 
-    #[test]
-    fn whatever_is_asked_for_the_answer_is_inside(soup in soup(), start in 0..4, rooted in any::<bool>()) {
-        let world = World::new();
-        let before = world.outside();
-        let base = world.base.to_str().unwrap();
-        let path = match start {
-            0 => soup,
-            1 => format!("/{soup}"),
-            2 => format!("{base}/{soup}"),
-            _ => format!("{base}/root/{soup}"),
-        };
-        let rooted = if rooted { Rooted::Yes } else { Rooted::No };
-        let inside = |real: &Path| world.workspace.roots().iter().any(|root| real.starts_with(root));
-        if let Ok(real) = world.workspace.resolve_read(Path::new(&path), rooted) {
-            prop_assert!(inside(&real), "{path:?} gave {real:?}");
+fn rooted() -> impl Strategy<Value = Rooted> {
+    proptest::sample::select(vec![Rooted::No, Rooted::Yes])
+}
+
+fn is_inside(world: &World, real: &Path) -> bool {
+    world.workspace.roots().iter().any(|root| real.starts_with(root))
+}
+
+#[test]
+fn whatever_is_asked_for_the_answer_is_inside() {
+    let world = World::new();
+    proptest!(ProptestConfig::with_cases(2000), |(soup in soup(), start in 0_u8..4, rooted in rooted())| {
+        let path = served(&world, &soup, start);
+        if let Ok(real) = world.workspace.resolve_read(&path, rooted) {
+            prop_assert!(is_inside(&world, &real), "{path:?} gave {real:?}");
             prop_assert_eq!(&dunce::canonicalize(&real).unwrap(), &real);
             prop_assert!(real.is_file());
         }
-        if let Ok(real) = world.workspace.resolve_write(Path::new(&path), rooted) {
-            prop_assert!(inside(&real), "{path:?} gave {real:?}");
-            if world.workspace.write_atomic(&real, b"written").is_ok() {
-                prop_assert_eq!(&dunce::canonicalize(&real).unwrap(), &real);
-                prop_assert_eq!(fs::read(&real).unwrap(), b"written");
-            }
+        if let Ok(real) = world.workspace.resolve_write(&path, rooted) {
+            prop_assert!(is_inside(&world, &real), "{path:?} gave {real:?}");
         }
-        prop_assert_eq!(world.outside(), before, "{:?} touched something outside", path);
-    }
+    });
+}
+
+#[test]
+fn whatever_is_written_nothing_outside_changes() {
+    proptest!(ProptestConfig::with_cases(150), |(soup in soup(), start in 0_u8..4, rooted in rooted())| {
+        let world = World::new();
+        let before = world.outside();
+        if let Ok(real) = world.workspace.resolve_write(&served(&world, &soup, start), rooted)
+            && world.workspace.write_atomic(&real, b"written").is_ok()
+        {
+            prop_assert_eq!(&dunce::canonicalize(&real).unwrap(), &real);
+            prop_assert_eq!(fs::read(&real).unwrap(), b"written");
+        }
+        // The path as it is, without the check before it, must not get out either.
+        let _ = world.workspace.write_atomic(&served(&world, &soup, start.max(2)), b"written");
+        prop_assert_eq!(world.outside(), before, "{:?} touched something outside", soup);
+    });
 }

@@ -10,8 +10,10 @@ use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 pub enum Reason {
     /// The lock is in a directory that no tested CLI reads.
     NotRead,
-    /// The file's name is not a port number.
+    /// The file's name does not begin with a number.
     ForeignName,
+    /// The file's name is a number that no port has.
+    BadPort(u64),
     /// The file cannot be read or understood.
     Unreadable(String),
     /// The process is gone; the CLI deletes such a lock.
@@ -42,7 +44,7 @@ pub enum Reason {
     /// `CLAUDE_CODE_SSE_PORT` names another lock.
     OtherPort(u16),
     /// These other locks match as well, and then the CLI takes none.
-    Ambiguous(Vec<u16>),
+    Ambiguous(Vec<u64>),
 }
 
 impl Reason {
@@ -52,6 +54,7 @@ impl Reason {
         match self {
             Self::NotRead => "not_read",
             Self::ForeignName => "foreign_name",
+            Self::BadPort(_) => "bad_port",
             Self::Unreadable(_) => "unreadable",
             Self::DeadPid(_) => "dead_pid",
             Self::BadPid => "bad_pid",
@@ -76,6 +79,7 @@ impl fmt::Display for Reason {
             Self::ForeignName => f.write_str(
                 "its name is not a port number, and it keeps the CLI from clearing stale locks; delete it if it is yours",
             ),
+            Self::BadPort(number) => write!(f, "its name is {number}, which no port has; delete it"),
             Self::Unreadable(why) => write!(f, "it cannot be read ({why}); restart its IDE, or delete it"),
             Self::DeadPid(pid) => write!(f, "its process {pid} is gone; start its IDE again (the CLI deletes the lock)"),
             Self::BadPid => f.write_str("its pid is not a process id; restart its IDE (the CLI deletes the lock)"),
@@ -118,8 +122,8 @@ impl Serialize for Reason {
 }
 
 /// Names the ports that match.
-pub(super) fn also_matching(ports: &[u16]) -> String {
-    let list: Vec<String> = ports.iter().map(u16::to_string).collect();
+pub(super) fn also_matching(ports: &[u64]) -> String {
+    let list: Vec<String> = ports.iter().map(u64::to_string).collect();
     if list.len() == 1 {
         format!("port {} matches", list[0])
     } else {
