@@ -119,6 +119,7 @@ pub struct Sandbox {
     home: PathBuf,
     work: PathBuf,
     bin: PathBuf,
+    scratch: PathBuf,
 }
 
 impl Sandbox {
@@ -132,7 +133,13 @@ impl Sandbox {
             fs::create_dir(&path)?;
             Ok(path)
         };
-        let sandbox = Self { home: place("home")?, work: place("work")?, bin: place("bin")?, root };
+        let sandbox = Self {
+            home: place("home")?,
+            work: place("work")?,
+            bin: place("bin")?,
+            scratch: place("tmp")?,
+            root,
+        };
         fs::create_dir(sandbox.home.join(".claude"))?;
         if let Some(cli) = cli {
             symlink(&cli.program, sandbox.bin.join("claude"))?;
@@ -176,6 +183,8 @@ impl Sandbox {
         let mut environment: Vec<(OsString, OsString)> = vec![
             ("HOME".into(), self.home.clone().into()),
             ("PATH".into(), path),
+            ("TMPDIR".into(), self.scratch.clone().into()),
+            ("CLAUDE_CODE_TMPDIR".into(), self.scratch.clone().into()),
             ("SHELL".into(), "/bin/sh".into()),
             ("TERM".into(), "xterm-256color".into()),
             ("LANG".into(), "C.UTF-8".into()),

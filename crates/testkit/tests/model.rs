@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use oarlock_testkit::model::{Block, Model, Script, hold, text, thinking, tool};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,29 +10,26 @@ use tokio::net::TcpStream;
 
 const SOON: Duration = Duration::from_secs(5);
 
-async fn post(model: &Model, body: Value) -> String {
-    let address = model.base_url().strip_prefix("http://").unwrap();
-    let mut socket = TcpStream::connect(address).await.unwrap();
+async fn post(model: &Model, body: Value) -> Result<String> {
+    let address = model.base_url().strip_prefix("http://").context("not an http URL")?;
+    let mut socket = TcpStream::connect(address).await?;
     let body = body.to_string();
     let head =
         format!("POST /v1/messages?beta=true HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
-    socket.write_all(head.as_bytes()).await.unwrap();
-    socket.write_all(body.as_bytes()).await.unwrap();
+    socket.write_all(head.as_bytes()).await?;
+    socket.write_all(body.as_bytes()).await?;
     let mut answer = String::new();
-    socket.read_to_string(&mut answer).await.unwrap();
-    answer
+    socket.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 fn ask(prompt: &str, stream: bool) -> Value {
     json!({"model": "m", "stream": stream, "tools": [{"name": "Read"}], "messages": [{"role": "user", "content": prompt}]})
 }
 
-fn events(answer: &str) -> Vec<Value> {
-    answer
-        .lines()
-        .filter_map(|line| line.strip_prefix("data: "))
-        .map(|data| serde_json::from_str(data).unwrap())
-        .collect()
+fn events(answer: &str) -> Result<Vec<Value>> {
+    let data = answer.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| Ok(serde_json::from_str(data)?)).collect()
 }
 
 #[tokio::test]
@@ -40,7 +38,7 @@ async fn a_turn_is_streamed_and_its_pieces_add_up() {
     let said = "é".repeat(100);
     let script =
         Script::new().turn([thinking("hm"), text(&said), tool("Read", json!({"file_path": "/a b"}))]);
-    let events = events(&post(&model, ask(&model.script("s", script), true)).await);
+    let events = events(&post(&model, ask(&model.script("s", script), true)).await.unwrap()).unwrap();
     let joined =
         |key: &str| -> String { events.iter().filter_map(|event| event["delta"][key].as_str()).collect() };
     assert_eq!(joined("text"), said);
@@ -55,7 +53,8 @@ async fn a_turn_is_streamed_and_its_pieces_add_up() {
 #[tokio::test]
 async fn an_unstreamed_request_gets_a_message() {
     let model = Model::start().await.unwrap();
-    let answer = post(&model, ask(&model.script("s", Script::new().turn([text("hello")])), false)).await;
+    let answer =
+        post(&model, ask(&model.script("s", Script::new().turn([text("hello")])), false)).await.unwrap();
     let message: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
     assert_eq!(message["content"], json!([{"type": "text", "text": "hello"}]));
     assert_eq!(message["stop_reason"], "end_turn");
@@ -67,10 +66,10 @@ async fn an_error_is_given_as_often_as_the_script_says() {
     let script = Script::new().turn([Block::Error { error: 529, times: Some(2) }, text("at last")]);
     let prompt = model.script("s", script);
     for _ in 0..2 {
-        let answer = post(&model, ask(&prompt, true)).await;
+        let answer = post(&model, ask(&prompt, true)).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 529 ") && answer.contains("overloaded_error"), "{answer}");
     }
-    assert!(post(&model, ask(&prompt, true)).await.contains("at last"));
+    assert!(post(&model, ask(&prompt, true)).await.unwrap().contains("at last"));
 }
 
 #[tokio::test]
@@ -80,11 +79,11 @@ async fn a_held_turn_waits_for_its_release() {
     let asking = post(&model, ask(&prompt, true));
     tokio::pin!(asking);
     tokio::select! {
-        answer = &mut asking => panic!("the gate was open: {answer}"),
+        answer = &mut asking => panic!("the gate was open: {answer:?}"),
         turn = model.turn("s", 0, SOON) => { turn.unwrap(); }
     }
     model.release("gate");
-    assert!(asking.await.contains("through"));
+    assert!(asking.await.unwrap().contains("through"));
 }
 
 #[tokio::test]
@@ -92,7 +91,7 @@ async fn a_broken_stream_has_no_end() {
     let model = Model::start().await.unwrap();
     let prompt =
         model.script("s", Script::new().turn([text("half"), Block::Break { r#break: true }, text("other")]));
-    let answer = post(&model, ask(&prompt, true)).await;
+    let answer = post(&model, ask(&prompt, true)).await.unwrap();
     assert!(
         answer.contains("half") && !answer.contains("other") && !answer.contains("message_stop"),
         "{answer}"
