@@ -101,8 +101,8 @@ pub struct Tui {
     input: SyncSender<Vec<u8>>,
     child: Box<dyn Child + Send + Sync>,
     group: Option<Pid>,
-    // Closing the master hangs the terminal up, so it lives as long as the program.
-    _master: Box<dyn MasterPty + Send>,
+    // Closing the master hangs the terminal up, so it lives as long as the program. The lock only makes it shareable.
+    _master: Mutex<Box<dyn MasterPty + Send>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -142,7 +142,7 @@ impl Tui {
         let seen = Arc::clone(&display);
         std::thread::spawn(move || write_all(queue, writer));
         std::thread::spawn(move || read_all(reader, &seen, &changed));
-        Ok(Self { display, changes, input, child, group, _master: pair.master })
+        Ok(Self { display, changes, input, child, group, _master: Mutex::new(pair.master) })
     }
 
     /// The program's process id.
