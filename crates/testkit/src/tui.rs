@@ -61,7 +61,7 @@ impl Launch {
     }
 }
 
-/// A key that has no character.
+/// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
@@ -76,6 +76,8 @@ pub enum Key {
     Right,
     /// Control with a letter.
     Control(char),
+    /// A key that types a character.
+    Character(char),
 }
 
 impl Key {
@@ -89,6 +91,7 @@ impl Key {
             Self::Down => b"\x1b[B".to_vec(),
             Self::Right => b"\x1b[C".to_vec(),
             Self::Left => b"\x1b[D".to_vec(),
+            Self::Character(character) => character.to_string().into_bytes(),
             Self::Control(letter) => vec![u8::try_from(letter).unwrap_or(b'@') & 0x1f],
         }
     }

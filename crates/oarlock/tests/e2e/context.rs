@@ -8,7 +8,8 @@ use crate::stage::{FINISHED, PATIENCE, Stage, aside, diff, edit};
 
 pub(crate) async fn selection_reaches_the_model(stage: Stage) -> Result<()> {
     let path = stage.sandbox.write("a.py", "x = 1\ny = 2\nz = 3\n")?;
-    let (engine, tui) = stage.connected().await?;
+    let engine = stage.serve(&[]).await?;
+    let tui = stage.enter(&engine, &stage.claude()?.args(["--ide"])).await?;
     // Straight after the connection, when the CLI would still lose it: the engine has to wait.
     engine.ide(&["select", "a.py:2-3"]).await?;
     tui.wait_for_text("2 lines selected", PATIENCE).await?;
@@ -27,8 +28,10 @@ pub(crate) async fn selection_reaches_the_model(stage: Stage) -> Result<()> {
 
 pub(crate) async fn mention_reaches_the_model(stage: Stage) -> Result<()> {
     stage.sandbox.write("a.py", "x = 1\ny = 2\nz = 3\n")?;
-    let (engine, tui) = stage.connected().await?;
+    let engine = stage.serve(&[]).await?;
+    // Before there is anybody to tell: the engine keeps it.
     engine.ide(&["mention", "a.py:1-2"]).await?;
+    let tui = stage.enter(&engine, &stage.claude()?.args(["--ide"])).await?;
     tui.wait_for_text("@a.py#L1-2", PATIENCE).await?;
     stage.prompt(&tui, "look", Script::new()).await?;
     let told = stage.turn(&tui, "look", 0).await?.told_last();
@@ -66,8 +69,7 @@ pub(crate) async fn model_asks_for_diagnostics(stage: Stage) -> Result<()> {
     let path = stage.sandbox.write("a.py", "x = oops\n")?;
     let engine = stage.serve(&[]).await?;
     let allowed = ["--ide", "--allowedTools", "mcp__ide__getDiagnostics"];
-    let tui = stage.open(&stage.claude()?.args(allowed)).await?;
-    engine.event("client_ready", PATIENCE).await.map_err(|error| error.context(tui.framed()))?;
+    let tui = stage.join(&engine, &stage.claude()?.args(allowed)).await?;
     let problems = aside(&stage, "problems.json", &problems(&path)?.to_string())?;
     engine.ide(&["diagnostics", problems.to_str().context("not UTF-8")?]).await?;
     let uri = format!("file://{}", path.display());

@@ -6,7 +6,7 @@ use oarlock_testkit::model::{Request, Script, tool};
 use oarlock_testkit::tui::{Key, Tui};
 use serde_json::json;
 
-use crate::stage::{FINISHED, PATIENCE, Stage, aside, decision, diff, edit, no_question, question};
+use crate::stage::{FINISHED, PATIENCE, Stage, answer, aside, decision, diff, edit, no_question, question};
 
 const REFUSED: &str = "The user doesn't want to proceed with this tool use";
 const MODIFIED: &str = "The user modified your proposed changes before accepting them";
@@ -72,9 +72,8 @@ pub(crate) async fn edit_answered_yes_in_the_terminal(stage: Stage) -> Result<()
     let (engine, tui) = stage.connected().await?;
     stage.prompt(&tui, "edit", edit(&path, "x = 1", "x = 10")).await?;
     let diff = diff(&engine, &tui, 0, &path).await?;
-    question(&tui).await?;
     // The cursor starts on Yes.
-    tui.press(Key::Enter)?;
+    answer(&tui, Key::Enter).await?;
     succeeded(&stage.turn(&tui, "edit", 2).await?)?;
     ensure!(stage.read(&path)? == "x = 10\n");
     closed_by_the_client(&engine, &diff).await
@@ -85,9 +84,8 @@ pub(crate) async fn edit_answered_no_in_the_terminal(stage: Stage) -> Result<()>
     let (engine, tui) = stage.connected().await?;
     stage.prompt(&tui, "edit", edit(&path, "x = 1", "x = 10")).await?;
     let diff = diff(&engine, &tui, 0, &path).await?;
-    question(&tui).await?;
     // Yes, Yes for the whole session, No.
-    tui.type_text("3")?;
+    answer(&tui, Key::Character('3')).await?;
     refused(&stage, &tui).await?;
     ensure!(stage.read(&path)? == "x = 1\n");
     closed_by_the_client(&engine, &diff).await
@@ -98,8 +96,7 @@ pub(crate) async fn edit_escaped_in_the_terminal(stage: Stage) -> Result<()> {
     let (engine, tui) = stage.connected().await?;
     stage.prompt(&tui, "edit", edit(&path, "x = 1", "x = 10")).await?;
     let diff = diff(&engine, &tui, 0, &path).await?;
-    question(&tui).await?;
-    tui.press(Key::Escape)?;
+    answer(&tui, Key::Escape).await?;
     refused(&stage, &tui).await?;
     ensure!(stage.read(&path)? == "x = 1\n");
     closed_by_the_client(&engine, &diff).await
@@ -118,7 +115,7 @@ pub(crate) async fn engine_stops_while_a_diff_is_open(stage: Stage) -> Result<()
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     question(&tui).await?;
     ensure!(stage.read(&path)? == "x = 1\n", "the end of the engine accepted the edit");
-    tui.press(Key::Enter)?;
+    answer(&tui, Key::Enter).await?;
     succeeded(&stage.turn(&tui, "edit", 2).await?)?;
     ensure!(stage.read(&path)? == "x = 10\n");
     Ok(())
@@ -192,8 +189,7 @@ pub(crate) async fn edit_in_a_path_with_blanks_and_accents(stage: Stage) -> Resu
 pub(crate) async fn auto_mode_writes_without_a_diff(stage: Stage) -> Result<()> {
     let path = stage.sandbox.write("a.py", "x = 1\n")?;
     let engine = stage.serve(&[]).await?;
-    let tui = stage.open(&stage.claude_as_it_comes()?.args(["--ide"])).await?;
-    engine.event("client_ready", PATIENCE).await?;
+    let tui = stage.join(&engine, &stage.claude_as_it_comes()?.args(["--ide"])).await?;
     stage.prompt(&tui, "edit", edit(&path, "x = 1", "x = 10")).await?;
     succeeded(&stage.turn(&tui, "edit", 2).await?)?;
     ensure!(stage.read(&path)? == "x = 10\n");

@@ -19,7 +19,7 @@ pub(crate) async fn connects_by_the_port_variable(stage: Stage) -> Result<()> {
     std::fs::create_dir(&elsewhere)?;
     let engine = stage.serve(&["--workspace", elsewhere.to_str().context("not UTF-8")?]).await?;
     let launch = stage.claude()?.env("CLAUDE_CODE_SSE_PORT", engine.port().to_string());
-    let tui = stage.open(&launch).await?;
+    let tui = stage.join(&engine, &launch).await?;
     introduced(&stage, &engine, &tui).await
 }
 
@@ -28,7 +28,7 @@ pub(crate) async fn started_by_oarlock_claude(stage: Stage) -> Result<()> {
     let engine = stage.serve(&[]).await?;
     let environment = stage.sandbox.environment(Some(&stage.model))?;
     let launch = Launch::new(stage.oarlock.program(), stage.sandbox.work(), environment).args(["claude"]);
-    let tui = stage.open(&launch).await?;
+    let tui = stage.join(&engine, &launch).await?;
     introduced(&stage, &engine, &tui).await?;
     // Nobody chose a mode, so `oarlock claude` chose the one in which edits are reviewed.
     stage.prompt(&tui, "edit", edit(&path, "x = 1", "x = 10")).await?;
@@ -42,9 +42,7 @@ pub(crate) async fn started_by_oarlock_claude(stage: Stage) -> Result<()> {
 pub(crate) async fn two_clients_at_once(stage: Stage) -> Result<()> {
     let (one, two) = (stage.sandbox.write("one.py", "x = 1\n")?, stage.sandbox.write("two.py", "x = 2\n")?);
     let (engine, first) = stage.connected().await?;
-    let mark = engine.events().len();
-    let second = stage.open(&stage.claude()?.args(["--ide"])).await?;
-    engine.event_after(mark, "client_ready", PATIENCE, |_| true).await?;
+    let second = stage.join(&engine, &stage.claude()?.args(["--ide"])).await?;
 
     stage.prompt(&first, "one", edit(&one, "x = 1", "x = 10")).await?;
     let first_diff = diff(&engine, &first, 0, &one).await?;
@@ -124,7 +122,7 @@ pub(crate) async fn headless_client_uses_the_written_config(stage: Stage) -> Res
 
 /// The engine knows which CLI has come, and the model got nothing but the prompt.
 async fn introduced(stage: &Stage, engine: &Engine, tui: &Tui) -> Result<()> {
-    let ready = engine.event("client_ready", PATIENCE).await.map_err(|error| error.context(tui.framed()))?;
+    let ready = engine.event("client_ready", PATIENCE).await?;
     ensure!(ready["version"] == stage.cli.version.as_str(), "another client: {ready}");
     ensure!(
         ready["cwd"] == stage.sandbox.work().to_str().context("not UTF-8")?,

@@ -1,17 +1,24 @@
 //! What every scenario starts from: a sandbox, a scripted model, the CLI and `oarlock`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use oarlock_testkit::cli::{Cli, Sandbox};
 use oarlock_testkit::engine::{Engine, Oarlock};
 use oarlock_testkit::model::{Model, Request, Script, text, tool};
-use oarlock_testkit::tui::{Launch, Tui};
+use oarlock_testkit::tui::{Key, Launch, Tui};
 use serde_json::{Value, json};
 
 /// How long anything may take. Waiting ends with the event, so this is only met by failures.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+
+/// How long a CLI takes after `ide_connected` until it uses the connection. It gives no sign of it: before that it
+/// drops notifications, sends no `closeAllDiffTabs` with a prompt and takes a lost connection for a failed one.
+const SETTLING: Duration = Duration::from_millis(600);
+
+/// How soon a key is pressed again that had no effect: the CLI ignores keys just after a question has appeared.
+const INSISTENCE: Duration = Duration::from_millis(700);
 
 /// The end of every script: on the screen it means that the turn is over.
 pub(crate) const FINISHED: &str = "That is all.";
@@ -60,7 +67,9 @@ impl Stage {
     /// Starts an interactive CLI and waits until it takes input.
     pub(crate) async fn open(&self, launch: &Launch) -> Result<Tui> {
         let tui = launch.start()?;
-        tui.wait_for_text("? for shortcuts", PATIENCE).await.context("the CLI did not become ready")?;
+        let ready =
+            |screen: &str| screen.contains("? for shortcuts") || screen.contains("shift+tab to cycle");
+        tui.wait_until("the CLI's input line", PATIENCE, ready).await?;
         Ok(tui)
     }
 
@@ -72,9 +81,24 @@ impl Stage {
     /// The same, with more arguments for the engine.
     pub(crate) async fn connected_with(&self, arguments: &[&str]) -> Result<(Engine, Tui)> {
         let engine = self.serve(arguments).await?;
-        let tui = self.open(&self.claude()?.args(["--ide"])).await?;
-        engine.event("client_ready", PATIENCE).await.map_err(|error| error.context(tui.framed()))?;
+        let tui = self.join(&engine, &self.claude()?.args(["--ide"])).await?;
         Ok((engine, tui))
+    }
+
+    /// Starts a CLI that will connect to the engine, and waits until it uses the connection.
+    pub(crate) async fn join(&self, engine: &Engine, launch: &Launch) -> Result<Tui> {
+        let tui = self.enter(engine, launch).await?;
+        tokio::time::sleep(SETTLING).await;
+        Ok(tui)
+    }
+
+    /// Starts a CLI that will connect to the engine, and waits no longer than until it has said so.
+    pub(crate) async fn enter(&self, engine: &Engine, launch: &Launch) -> Result<Tui> {
+        let mark = engine.events().len();
+        let tui = self.open(launch).await?;
+        let ready = engine.event_after(mark, "client_ready", PATIENCE, |_| true).await;
+        ready.map_err(|error| error.context(tui.framed()))?;
+        Ok(tui)
     }
 
     /// Registers a script that ends with [`FINISHED`], and submits a prompt that plays it.
@@ -124,6 +148,19 @@ pub(crate) async fn question(tui: &Tui) -> Result<()> {
 /// Waits until the CLI's own question is gone.
 pub(crate) async fn no_question(tui: &Tui) -> Result<()> {
     tui.wait_for_no_text(QUESTION, PATIENCE).await.map(drop)
+}
+
+/// Answers the CLI's own question with a key.
+pub(crate) async fn answer(tui: &Tui, key: Key) -> Result<()> {
+    question(tui).await?;
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        tui.press(key)?;
+        if tui.wait_for_no_text(QUESTION, INSISTENCE).await.is_ok() {
+            return Ok(());
+        }
+    }
+    Err(tui.failure(&format!("the question does not take {key:?} for an answer")))
 }
 
 /// A file beside the workspace, so that it takes no part in it.
