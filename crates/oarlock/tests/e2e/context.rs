@@ -9,9 +9,9 @@ use crate::stage::{FINISHED, PATIENCE, Stage, aside, diff, edit};
 pub(crate) async fn selection_reaches_the_model(stage: Stage) -> Result<()> {
     let path = stage.sandbox.write("a.py", "x = 1\ny = 2\nz = 3\n")?;
     let engine = stage.serve(&[]).await?;
-    let tui = stage.enter(&engine, &stage.claude()?.args(["--ide"])).await?;
-    // Straight after the connection, when the CLI would still lose it: the engine has to wait.
+    // It stands before the CLI comes. Straight after `ide_connected` the CLI would lose it: the engine has to wait.
     engine.ide(&["select", "a.py:2-3"]).await?;
+    let tui = stage.enter(&engine, &stage.claude()?.args(["--ide"])).await?;
     tui.wait_for_text("2 lines selected", PATIENCE).await?;
     stage.prompt(&tui, "look", Script::new()).await?;
     let told = stage.turn(&tui, "look", 0).await?.told_last();
@@ -29,7 +29,7 @@ pub(crate) async fn selection_reaches_the_model(stage: Stage) -> Result<()> {
 pub(crate) async fn mention_reaches_the_model(stage: Stage) -> Result<()> {
     stage.sandbox.write("a.py", "x = 1\ny = 2\nz = 3\n")?;
     let engine = stage.serve(&[]).await?;
-    // Before there is anybody to tell: the engine keeps it.
+    // Before there is anybody to tell: the engine keeps it until the CLI can take it.
     engine.ide(&["mention", "a.py:1-2"]).await?;
     let tui = stage.enter(&engine, &stage.claude()?.args(["--ide"])).await?;
     tui.wait_for_text("@a.py#L1-2", PATIENCE).await?;
