@@ -1,2 +1,52 @@
-//! The oarlock binary.
-fn main() {}
+//! `oarlock`: connects any editor or program with Claude Code.
+//!
+//! This file reads from top to bottom: parse, run, map to an exit code. Each command is a file of `cmd`.
+#![deny(unsafe_code)]
+
+use clap::{Parser, Subcommand};
+
+mod cmd;
+mod exit;
+mod memory;
+mod output;
+mod place;
+mod review;
+mod target;
+
+/// Connects any editor or program with Claude Code.
+#[derive(Parser)]
+#[command(name = "oarlock", version, propagate_version = true, arg_required_else_help = true, after_help = exit::HELP)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    command: Command,
+    /// Log more to stderr; twice for everything (RUST_LOG chooses more finely)
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(cmd::serve::Args),
+    /// Talk to a running engine: list, tools, call, watch, select, mention, open, diffs, accept, reject, pause, resume
+    #[command(subcommand)]
+    Ide(cmd::ide::Command),
+    Mcp(cmd::mcp::Args),
+    Demo(cmd::demo::Args),
+    #[command(hide = true)]
+    Reference(cmd::reference::Args),
+}
+
+fn main() -> std::process::ExitCode {
+    memory::return_large_blocks();
+    let cli = Cli::parse();
+    output::log_to_stderr(cli.verbose);
+    let outcome = match cli.command {
+        Command::Serve(args) => args.run(),
+        Command::Ide(command) => command.run(),
+        Command::Mcp(args) => args.run(),
+        Command::Demo(args) => args.run(),
+        Command::Reference(args) => args.run(),
+    };
+    exit::code(outcome)
+}

@@ -1,0 +1,258 @@
+//! What clients are told without asking: selections, mentions, diagnostics. And what they are never told.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use oarlock_proto::ide::{AtMentioned, Dialect, FileDiagnostics, SelectionChanged};
+use oarlock_proto::jsonrpc;
+use tokio::sync::Notify;
+
+use crate::clients::Clients;
+use crate::consent::{Consent, Withheld};
+use crate::editor::Selection;
+use crate::{Error, Result, paths};
+
+/// Mentions that wait for a client; the oldest is dropped when one more comes, for nobody waits for it any more.
+const MAX_MENTIONS: usize = 32;
+
+/// The one place from which anything of a file leaves without being asked for.
+pub(crate) struct Share {
+    state: Mutex<State>,
+    moved: Notify,
+}
+
+struct State {
+    consent: Consent,
+    /// What is selected now, if anything.
+    current: Option<Selection>,
+    /// The last thing that was selected, also when its editor has lost the focus.
+    latest: Option<Selection>,
+    mentions: VecDeque<Mention>,
+}
+
+#[derive(Debug, Clone)]
+struct Mention {
+    to: Option<u32>,
+    text: String,
+}
+
+/// How many clients a mention reached at once; none means that it waits for the next one that is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mentioned {
+    /// How many got it.
+    pub clients: usize,
+}
+
+impl Share {
+    pub(crate) fn new(consent: Consent) -> Self {
+        let state = State { consent, current: None, latest: None, mentions: VecDeque::new() };
+        Self { state: Mutex::new(state), moved: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The selection is now this one, or there is none.
+    pub(crate) fn select(&self, selection: Option<Selection>) {
+        let mut state = self.state();
+        if let Some(selection) = &selection {
+            state.latest = Some(selection.clone());
+        }
+        state.current = selection;
+        drop(state);
+        self.moved.notify_one();
+    }
+
+    /// A file is closed: what was selected in it is selected no more.
+    pub(crate) fn file_closed(&self, path: &Path) {
+        let mut state = self.state();
+        if state.latest.as_ref().is_some_and(|latest| latest.path == path) {
+            state.latest = None;
+        }
+        let was_current = state.current.as_ref().is_some_and(|current| current.path == path);
+        drop(state);
+        if was_current {
+            self.select(None);
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.state().consent.is_paused()
+    }
+
+    /// Stops or resumes sharing. A pause takes back what is selected.
+    pub(crate) fn pause(&self, paused: bool) {
+        self.state().consent.pause(paused);
+        self.moved.notify_one();
+    }
+
+    /// New rules; a file that they newly cover is taken back.
+    pub(crate) fn set_consent(&self, consent: Consent) {
+        let mut state = self.state();
+        consent.pause(state.consent.is_paused());
+        state.consent = consent;
+        drop(state);
+        self.moved.notify_one();
+    }
+
+    /// Whether anything of a file may leave.
+    pub(crate) fn allows(&self, path: &Path) -> Result<(), Withheld> {
+        self.state().consent.allows(path)
+    }
+
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.state().consent.limit()
+    }
+
+    /// The last selection, if it may be told.
+    pub(crate) fn latest(&self) -> Option<Selection> {
+        let state = self.state();
+        let latest = state.latest.as_ref()?;
+        state.consent.allows(&latest.path).is_ok().then(|| limit(latest.clone(), state.consent.limit()))
+    }
+
+    /// A selection as it may be told, or why it may not.
+    pub(crate) fn filter(&self, selection: Selection) -> Result<Selection, Withheld> {
+        let state = self.state();
+        state.consent.allows(&selection.path)?;
+        Ok(limit(selection, state.consent.limit()))
+    }
+
+    /// The message for the present state.
+    fn message(&self) -> String {
+        let state = self.state();
+        let shared = state.current.as_ref().filter(|current| state.consent.allows(&current.path).is_ok());
+        let params = match shared {
+            Some(selection) => {
+                let selection = limit(selection.clone(), state.consent.limit());
+                SelectionChanged {
+                    selection: selection.range.into(),
+                    text: selection.text,
+                    file_path: Some(paths::wire_path(&selection.path)),
+                    file_url: Some(paths::file_uri(&selection.path)),
+                }
+            }
+            None => SelectionChanged::cleared(),
+        };
+        drop(state);
+        jsonrpc::write_notification("selection_changed", &params)
+    }
+
+    /// Tells every ready client of the present selection, unless it has heard so already.
+    fn tell(&self, clients: &Clients) {
+        let message = self.message();
+        clients.each(|client| {
+            if client.info.ready && client.selection.as_deref() != Some(&message) {
+                client.peer.send(message.clone());
+                client.selection = Some(message.clone());
+            }
+        });
+    }
+
+    /// Follows the selection for ever, at most once per `debounce`.
+    pub(crate) async fn follow(&self, clients: &Clients, debounce: Duration) {
+        loop {
+            self.moved.notified().await;
+            if !debounce.is_zero() {
+                tokio::time::sleep(debounce).await;
+            }
+            self.tell(clients);
+        }
+    }
+
+    /// A client is ready now: it gets the present selection and the mentions that waited for it.
+    pub(crate) fn welcome(&self, clients: &Clients, client: u64) {
+        let message = self.message();
+        let nothing = self.state().current.is_none();
+        let pid = clients.with(client, |client| {
+            client.info.ready = true;
+            // A client that connects has no selection to be cleared.
+            if !nothing {
+                client.peer.send(message.clone());
+            }
+            client.selection = Some(message);
+            client.info.pid
+        });
+        let Some(pid) = pid else { return };
+        let mut state = self.state();
+        let waiting = std::mem::take(&mut state.mentions);
+        for mention in waiting {
+            let for_it = mention.to.is_none_or(|to| Some(to) == pid);
+            if !for_it {
+                state.mentions.push_back(mention);
+            } else if state.consent.is_paused() {
+                // Paused in the meantime: what was not told yet is not told.
+            } else {
+                clients.with(client, |client| client.peer.send(mention.text));
+            }
+        }
+    }
+
+    /// Mentions a file to all ready clients, or to the one with a pid.
+    pub(crate) fn mention(
+        &self,
+        clients: &Clients,
+        path: &Path,
+        lines: Option<(u32, u32)>,
+        to: Option<u32>,
+    ) -> Result<Mentioned> {
+        self.allows(path).map_err(|withheld| Error::Withheld { path: path.to_owned(), withheld })?;
+        let params = AtMentioned {
+            file_path: paths::wire_path(path),
+            line_start: lines.map(|(first, _)| first),
+            line_end: lines.map(|(_, last)| last),
+        };
+        let text = jsonrpc::write_notification("at_mentioned", &params);
+        let (mut reached, mut known) = (0, Vec::new());
+        clients.each(|client| {
+            known.extend(client.info.pid);
+            let chosen = to.is_none() || client.info.pid == to;
+            if client.info.ready && chosen && client.peer.send(text.clone()) {
+                reached += 1;
+            }
+        });
+        if let Some(to) = to
+            && !known.contains(&to)
+        {
+            return Err(Error::NoSuchClient { pid: to, connected: known });
+        }
+        if reached == 0 {
+            let mut state = self.state();
+            if state.mentions.len() == MAX_MENTIONS {
+                state.mentions.pop_front();
+            }
+            state.mentions.push_back(Mention { to, text });
+        }
+        Ok(Mentioned { clients: reached })
+    }
+
+    /// Tells of changed diagnostics, in the dialects that have a word for it.
+    pub(crate) fn diagnostics_changed(
+        &self,
+        clients: &Clients,
+        dialect: Dialect,
+        changed: &[FileDiagnostics],
+    ) {
+        if dialect != Dialect::Jetbrains {
+            return;
+        }
+        for file in changed {
+            let text = jsonrpc::write_notification("diagnostics_changed", file);
+            clients.each(|client| {
+                if client.info.ready {
+                    client.peer.send(text.clone());
+                }
+            });
+        }
+    }
+}
+
+/// A selection's text cut to what may leave at once; its range still tells what is selected.
+fn limit(mut selection: Selection, max_bytes: usize) -> Selection {
+    let end = selection.text.floor_char_boundary(max_bytes);
+    selection.text.truncate(end);
+    selection
+}

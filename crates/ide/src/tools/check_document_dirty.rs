@@ -1,0 +1,47 @@
+use oarlock_proto::jsonrpc::ErrorObject;
+use oarlock_proto::mcp::CallResult;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Answer, Call, Tool, failed, same};
+use crate::paths;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "checkDocumentDirty",
+    about: "Check whether a document has unsaved changes",
+    schema: r#"{"type":"object","properties":{
+        "filePath":{"type":"string","description":"Absolute path of the file"}},
+        "required":["filePath"]}"#,
+    offered: |abilities| abilities.documents,
+    for_clis: false,
+    replies: same!("JSON `{success, filePath, isDirty, isUntitled}`, or `{success: false, message}`"),
+    call,
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params {
+    file_path: String,
+}
+
+fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+    let params: Params = call.read()?;
+    let path = call.absolute("filePath", &params.file_path)?;
+    let editor = call.engine.editor.clone();
+    Answer::later(call, async move {
+        let documents = match editor.documents().await {
+            Ok(documents) => documents,
+            Err(error) => return failed(&error),
+        };
+        let shown = paths::wire_path(&path);
+        CallResult::json(&match documents.into_iter().find(|document| document.path == path) {
+            Some(document) => json!({
+                "success": true,
+                "filePath": shown,
+                "isDirty": document.is_dirty,
+                "isUntitled": document.is_untitled,
+            }),
+            None => json!({ "success": false, "message": format!("Document not open: {shown}") }),
+        })
+    })
+}

@@ -1,0 +1,111 @@
+//! `oarlock ide diffs`, `accept` and `reject`: deciding proposed changes.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use oarlock_ide::client::Client;
+use serde_json::{Value, json};
+
+use super::show;
+use crate::exit::Failure;
+use crate::output::{DIM, STRONG, json_line, say};
+use crate::review;
+use crate::target::Target;
+
+/// List the diffs that wait for a decision
+#[derive(clap::Args)]
+pub(crate) struct DiffsArgs {
+    /// Show the changes as well
+    #[arg(short, long)]
+    patch: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl DiffsArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let client = self.target.connect().await?;
+        let answer = client.request("oarlock/diffs", &json!({})).await?;
+        if self.target.json {
+            return json_line(&answer);
+        }
+        let diffs = answer["diffs"].as_array().cloned().unwrap_or_default();
+        if diffs.is_empty() {
+            return say!("no diff is waiting");
+        }
+        for diff in &diffs {
+            let word = |name: &str| diff[name].as_str().unwrap_or_default().to_owned();
+            let pid = diff["pid"].as_u64().map(|pid| format!("session {pid}")).unwrap_or_default();
+            say!("{STRONG}{}{STRONG:#}  {}  {DIM}{}  {pid}{DIM:#}", word("diff"), word("path"), word("tab"))?;
+            if self.patch {
+                let whole = client.request("oarlock/diff", &json!({ "tab": word("diff") })).await?;
+                let old = std::fs::read(word("path")).unwrap_or_default();
+                let new = whole["contents"].as_str().unwrap_or_default();
+                say!("{}", review::render(&String::from_utf8_lossy(&old), new))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Accept a proposed change
+#[derive(clap::Args)]
+pub(crate) struct AcceptArgs {
+    /// The diff's number, its file's path, or its full name
+    tab: String,
+    /// Accept with the contents of this file instead of the proposal
+    #[arg(long, value_name = "FILE")]
+    contents: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl AcceptArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let contents = match &self.contents {
+            Some(file) => Some(
+                std::fs::read_to_string(file)
+                    .with_context(|| format!("failed to read {}; nothing was accepted", file.display()))?,
+            ),
+            None => None,
+        };
+        let client = self.target.connect().await?;
+        let answer = decide(&client, "oarlock/accept", &self.tab, contents).await?;
+        show(&self.target, &answer, "accepted")
+    }
+}
+
+/// Reject a proposed change
+#[derive(clap::Args)]
+pub(crate) struct RejectArgs {
+    /// The diff's number, its file's path, or its full name
+    tab: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl RejectArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let client = self.target.connect().await?;
+        let answer = decide(&client, "oarlock/reject", &self.tab, None).await?;
+        show(&self.target, &answer, "rejected")
+    }
+}
+
+async fn decide(client: &Client, method: &str, tab: &str, contents: Option<String>) -> anyhow::Result<Value> {
+    let ask = |tab: String| {
+        let params = json!({ "tab": tab, "contents": contents });
+        async move { client.request(method, &params).await }
+    };
+    // A relative path means a file of this directory; the engine knows absolute ones.
+    let absolute =
+        std::path::absolute(tab).ok().filter(|path| path.as_os_str() != tab && tab.parse::<u64>().is_err());
+    let mut answer = ask(tab.to_owned()).await;
+    if answer.is_err()
+        && let Some(path) = absolute
+        && let Ok(second) = ask(path.display().to_string()).await
+    {
+        answer = Ok(second);
+    }
+    answer.map_err(Failure::not_found)
+}

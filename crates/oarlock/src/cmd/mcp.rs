@@ -1,0 +1,49 @@
+//! `oarlock mcp`: the tools as a stdio MCP server.
+
+use std::sync::Arc;
+
+use oarlock_ide::client::{Credential, dial};
+use oarlock_ide::headless::HeadlessEditor;
+use oarlock_ide::{Options, server};
+use oarlock_wire::frame::Lines;
+
+use crate::target;
+
+/// Serve the tools on stdin and stdout, for MCP clients that start their servers
+///
+/// Passes on to the engine of this directory; without one, a headless editor serves the directory by itself.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The engine's port; otherwise the engine of this directory
+    #[arg(long, value_name = "PORT")]
+    engine: Option<u16>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let runtime = super::runtime()?;
+        let outcome = runtime.block_on(self.serve());
+        // Reading stdin cannot be cancelled; do not wait for the next line.
+        runtime.shutdown_background();
+        outcome
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let cwd = std::env::current_dir()?;
+        let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
+        match target::pick(target::running()?, self.engine, &cwd) {
+            Ok(engine) => {
+                let token = target::token(&engine)?;
+                let frames = dial(engine.port, Credential::Token(&token)).await?;
+                let lines = Lines::new(stdin, stdout, Options::default().limits.message);
+                Ok(oarlock_wire::relay(lines, frames).await?)
+            }
+            Err(error) if self.engine.is_some() => Err(error),
+            Err(_) => {
+                let options = Options { workspace: vec![cwd], ..Options::default() };
+                server::serve_lines(Arc::new(HeadlessEditor::default()), options, stdin, stdout).await?;
+                Ok(())
+            }
+        }
+    }
+}

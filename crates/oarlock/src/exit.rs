@@ -1,0 +1,82 @@
+//! Exit codes, documented once.
+
+use std::process::ExitCode;
+
+/// Shown below `oarlock --help`.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0  done
+  1  it failed; the message says what and what to do
+  2  the command line or a configuration file is wrong
+  3  there is no such thing: no engine for this directory, no such diff, no such client
+  4  the person or the engine refused (a rejected diff in `demo`, a tool that answered with an error)
+
+`oarlock claude` passes on the exit code of `claude`.";
+
+/// A failure with an exit code of its own. Any other error is 1.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// 2
+    Usage(anyhow::Error),
+    /// 3
+    NotFound(anyhow::Error),
+    /// 4
+    Refused(anyhow::Error),
+    /// Somebody else's exit code, already explained.
+    Code(u8),
+}
+
+impl Failure {
+    /// The command line or a configuration file is wrong.
+    pub(crate) fn usage(message: impl std::fmt::Display) -> anyhow::Error {
+        Self::Usage(anyhow::anyhow!("{message}")).into()
+    }
+
+    /// There is no such thing.
+    pub(crate) fn not_found(message: impl std::fmt::Display) -> anyhow::Error {
+        Self::NotFound(anyhow::anyhow!("{message}")).into()
+    }
+
+    /// Somebody said no.
+    pub(crate) fn refused(message: impl std::fmt::Display) -> anyhow::Error {
+        Self::Refused(anyhow::anyhow!("{message}")).into()
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Usage(error) | Self::NotFound(error) | Self::Refused(error) => error.fmt(f),
+            Self::Code(code) => write!(f, "exit code {code}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints an error, if there is one, and gives the code.
+pub(crate) fn code(outcome: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    if is_broken_pipe(&error) {
+        // The reader of our output had enough, as `head` does.
+        return ExitCode::SUCCESS;
+    }
+    let failure = error.downcast_ref::<Failure>();
+    if let Some(Failure::Code(code)) = failure {
+        return ExitCode::from(*code);
+    }
+    anstream::eprintln!("{}oarlock:{} {error:#}", crate::output::BAD, anstyle::Reset);
+    ExitCode::from(match failure {
+        Some(Failure::Usage(_)) => 2,
+        Some(Failure::NotFound(_)) => 3,
+        Some(Failure::Refused(_)) => 4,
+        _ => 1,
+    })
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

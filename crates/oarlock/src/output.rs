@@ -1,0 +1,61 @@
+//! What people and programs see: styles, lines on stdout, the log on stderr.
+
+use std::io::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use tracing_subscriber::EnvFilter;
+
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const STRONG: Style = Style::new().bold();
+
+/// Writes a line to stdout. A closed pipe is an error that [`exit`](crate::exit) takes for success.
+macro_rules! say {
+    ($($arg:tt)*) => { $crate::output::line(&format!($($arg)*)) };
+}
+pub(crate) use say;
+
+/// A line with styles, which are dropped when nobody can see them (pipes, NO_COLOR).
+pub(crate) fn line(text: &str) -> anyhow::Result<()> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// One JSON object a line.
+pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    Ok(raw_line(&serde_json::to_string(value)?)?)
+}
+
+/// A note for people on stderr.
+pub(crate) fn note(text: &str) {
+    anstream::eprintln!("{DIM}oarlock:{DIM:#} {text}");
+}
+
+/// A warning for people on stderr.
+pub(crate) fn warn(text: &str) {
+    anstream::eprintln!("{WARN}oarlock: warning:{WARN:#} {text}");
+}
+
+/// The log: warnings, or more when asked. It never goes to stdout.
+pub(crate) fn log_to_stderr(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info,oarlock_ide=debug,oarlock_wire=debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// A line of bytes as they are.
+pub(crate) fn raw_line(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}

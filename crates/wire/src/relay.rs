@@ -1,0 +1,62 @@
+//! Passing messages on between two framings, unread.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use crate::frame::{Close, Frames, ReadError};
+
+/// Passes messages on in both directions until one side ends; then the other is closed. One message at most waits in
+/// each direction, so a slow reader slows its writer and nothing piles up.
+///
+/// # Errors
+/// When a side breaks, or sends something that cannot be passed on.
+pub async fn relay(mut left: impl Frames, mut right: impl Frames) -> Result<(), ReadError> {
+    let ended = poll_fn(|cx| {
+        if let Poll::Ready(ended) = poll_pass(&mut left, &mut right, cx) {
+            return Poll::Ready(ended);
+        }
+        poll_pass(&mut right, &mut left, cx)
+    })
+    .await;
+    let close = Close::new(1000, "the other side ended");
+    left.close(close.clone()).await;
+    right.close(close).await;
+    ended
+}
+
+/// Ready when `from` has ended or something broke.
+fn poll_pass(
+    from: &mut impl Frames,
+    to: &mut impl Frames,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), ReadError>> {
+    loop {
+        // A message is only taken when it can be passed on.
+        match to.poll_ready(cx) {
+            Poll::Ready(ready) => ready?,
+            Poll::Pending => return Poll::Pending,
+        }
+        let Poll::Ready(next) = from.poll_next(cx) else {
+            ready!(to.poll_flush(cx))?;
+            return Poll::Pending;
+        };
+        match next {
+            Some(Ok(text)) => to.start_send(text.as_ref().to_owned())?,
+            Some(Err(error)) => return Poll::Ready(Err(error)),
+            None => {
+                ready!(to.poll_flush(cx))?;
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => error,
+            other => io::Error::other(other),
+        }
+    }
+}
