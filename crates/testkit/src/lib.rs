@@ -1,1 +1,23 @@
-//! Placeholder.
+//! What Oarlock's tests stand on: a scripted model API, a network cage, the real Claude Code CLI in a
+//! pseudo terminal, and raw clients for the engine.
+//!
+//! | module | what it gives |
+//! | --- | --- |
+//! | [`model`] | a stand-in for the Anthropic Messages API that plays scripts and remembers every request |
+//! | [`cage`] | a network namespace that has nothing but loopback, for the whole test process |
+//! | [`cli`] | the real CLI in a chosen version, and the bare environment it runs in |
+//! | [`tui`] | the interactive CLI behind a pseudo terminal: type, press, wait for text |
+//! | [`engine`] | a running `oarlock serve --json`: its events, its commands |
+//! | [`ws`], [`mcp`] | a raw WebSocket client, and an ordinary MCP client on top of it |
+//! | [`record`] | the one way to wait: an append-only record that wakes whoever waits for an entry |
+//!
+//! Every wait is driven by an event and bounded by a time limit, and its error shows what did happen.
+
+pub mod cage;
+pub mod cli;
+pub mod engine;
+pub mod mcp;
+pub mod model;
+pub mod record;
+pub mod tui;
+pub mod ws;

@@ -1,0 +1,232 @@
+//! The real Claude Code CLI in a chosen version, and the bare surroundings it runs in.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::model::Model;
+
+/// The versions that the tests run, oldest first. They differ, so both count.
+pub const VERSIONS: [&str; 2] = ["2.1.197", "2.1.325"];
+
+/// The npm package of the native Linux program.
+const PACKAGE: &str = "@anthropic-ai/claude-code-linux-x64";
+const ATTEMPTS: u32 = 4;
+
+/// The program of one version on disk.
+#[derive(Debug, Clone)]
+pub struct Cli {
+    /// The version.
+    pub version: String,
+    /// The program.
+    pub program: PathBuf,
+}
+
+/// Whether the CLI could be had.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Availability {
+    /// Here it is.
+    Ready(Cli),
+    /// It cannot be had on this machine, for the reason given.
+    Missing(String),
+}
+
+impl Cli {
+    /// Where a version lies under `store`, whether it is there or not.
+    #[must_use]
+    pub fn at(store: &Path, version: &str) -> Self {
+        Self { version: version.to_owned(), program: store.join(version).join("claude") }
+    }
+
+    /// Whether the program is there. It appears whole or not at all.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.program.is_file()
+    }
+
+    /// Brings a version from npm into `store`, unless it is there already. Needs the network, so it comes before
+    /// [`cage::enter`](crate::cage::enter). Several processes may call it at once.
+    pub fn obtain(store: &Path, version: &str) -> Result<Availability> {
+        let cli = Self::at(store, version);
+        if cli.exists() {
+            return Ok(Availability::Ready(cli));
+        }
+        if let Err(error) = Command::new("npm").arg("--version").output() {
+            ensure!(error.kind() == ErrorKind::NotFound, "failed to run npm: {error}");
+            return Ok(Availability::Missing("npm is not installed".to_owned()));
+        }
+        fs::create_dir_all(store).with_context(|| format!("failed to make {}", store.display()))?;
+        let lock = File::create(store.join(format!("{version}.lock")))?;
+        lock.lock().context("failed to wait for another download of the CLI")?;
+        let mut failure = None;
+        for attempt in 1..=ATTEMPTS {
+            // Whoever held the lock before us may have done the work.
+            if cli.exists() {
+                return Ok(Availability::Ready(cli));
+            }
+            match download(store, version) {
+                Ok(()) => return Ok(Availability::Ready(cli)),
+                Err(error) => failure = Some(error),
+            }
+            // A registry that hiccups wants a moment; there is no event to wait for.
+            std::thread::sleep(std::time::Duration::from_secs(u64::from(2 * attempt)));
+        }
+        Err(failure.unwrap_or_else(|| anyhow::anyhow!("no attempt was made")))
+            .with_context(|| format!("failed to get {PACKAGE} {version} from npm in {ATTEMPTS} attempts"))
+    }
+}
+
+/// Downloads beside the final place and moves the result there in one step.
+fn download(store: &Path, version: &str) -> Result<()> {
+    let scratch = TempDir::with_prefix_in(".unpack-", store)?;
+    run(Command::new("npm")
+        .args(["pack", "--silent", &format!("{PACKAGE}@{version}"), "--pack-destination"])
+        .arg(scratch.path())
+        .current_dir(scratch.path()))?;
+    let archive = fs::read_dir(scratch.path())?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "tgz"))
+        .context("npm pack left no archive")?;
+    run(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(scratch.path()))?;
+    let package = scratch.path().join("package");
+    let manifest: Value = serde_json::from_slice(&fs::read(package.join("package.json"))?)?;
+    ensure!(manifest["version"] == version, "the package says it is {}", manifest["version"]);
+    ensure!(package.join("claude").is_file(), "the package has no program `claude`");
+    fs::rename(&package, store.join(version)).context("failed to move the unpacked CLI into place")
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("failed to start {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+/// A throw-away place to run in: a HOME in which the CLI has nothing left to ask, a working directory, and a `bin`
+/// at the head of PATH in which `claude` is the chosen version. Removed when dropped.
+#[derive(Debug)]
+pub struct Sandbox {
+    root: TempDir,
+    home: PathBuf,
+    work: PathBuf,
+    bin: PathBuf,
+    scratch: PathBuf,
+}
+
+impl Sandbox {
+    /// Makes one; with a CLI, `claude` on its PATH is that one.
+    pub fn new(cli: Option<&Cli>) -> Result<Self> {
+        let root = TempDir::with_prefix("oarlock-").context("failed to make a temporary directory")?;
+        // Canonical, because the CLI matches workspaces by canonical paths.
+        let canonical = fs::canonicalize(root.path())?;
+        let place = |name: &str| -> Result<PathBuf> {
+            let path = canonical.join(name);
+            fs::create_dir(&path)?;
+            Ok(path)
+        };
+        let sandbox = Self {
+            home: place("home")?,
+            work: place("work")?,
+            bin: place("bin")?,
+            scratch: place("tmp")?,
+            root,
+        };
+        fs::create_dir(sandbox.home.join(".claude"))?;
+        if let Some(cli) = cli {
+            symlink(&cli.program, sandbox.bin.join("claude"))?;
+            sandbox.settle(cli, &sandbox.work)?;
+        }
+        Ok(sandbox)
+    }
+
+    /// The throw-away HOME.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The working directory: the workspace of engine and CLI.
+    #[must_use]
+    pub fn work(&self) -> &Path {
+        &self.work
+    }
+
+    /// The directory that holds all of it.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Writes a file below the working directory and returns its path.
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf> {
+        let path = self.work.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, contents).with_context(|| format!("failed to write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// The whole environment of a program in this sandbox: nothing of ours but PATH gets in.
+    pub fn environment(&self, model: Option<&Model>) -> Result<Vec<(OsString, OsString)>> {
+        let outer = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([self.bin.clone()].into_iter().chain(std::env::split_paths(&outer)))?;
+        let mut environment: Vec<(OsString, OsString)> = vec![
+            ("HOME".into(), self.home.clone().into()),
+            ("PATH".into(), path),
+            ("TMPDIR".into(), self.scratch.clone().into()),
+            ("CLAUDE_CODE_TMPDIR".into(), self.scratch.clone().into()),
+            ("SHELL".into(), "/bin/sh".into()),
+            ("TERM".into(), "xterm-256color".into()),
+            ("LANG".into(), "C.UTF-8".into()),
+        ];
+        if let Some(model) = model {
+            let names = [
+                ("ANTHROPIC_API_KEY", API_KEY),
+                ("ANTHROPIC_BASE_URL", model.base_url()),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+                ("DISABLE_AUTOUPDATER", "1"),
+                ("DISABLE_ERROR_REPORTING", "1"),
+                ("DISABLE_TELEMETRY", "1"),
+            ];
+            environment.extend(names.map(|(name, value)| (name.into(), value.into())));
+        }
+        Ok(environment)
+    }
+
+    /// Answers every question that the CLI asks only once, so that none comes up in `folder`.
+    pub fn settle(&self, cli: &Cli, folder: &Path) -> Result<()> {
+        let path = self.home.join(".claude.json");
+        let mut state: Value = match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)?,
+            Err(_) => json!({
+                "hasCompletedOnboarding": true,
+                "theme": "dark",
+                "numStartups": 3,
+                "hasIdeAutoConnectDialogBeenShown": true,
+                "hasIdeOnboardingBeenShown": {"Oarlock": true},
+                "customApiKeyResponses": {"approved": [&API_KEY[API_KEY.len() - 20..]], "rejected": []},
+            }),
+        };
+        state["lastOnboardingVersion"] = json!(cli.version);
+        state["lastReleaseNotesSeen"] = json!(cli.version);
+        let folder = folder.to_str().context("a test folder's path is not UTF-8")?;
+        state["projects"][folder] = json!({
+            "allowedTools": [], "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true,
+            "projectOnboardingSeenCount": 9,
+        });
+        Ok(fs::write(path, state.to_string())?)
+    }
+}
+
+/// A key in form only. The CLI asks once whether to use it, and remembers the answer by its last 20 characters.
+const API_KEY: &str = "sk-ant-this-is-not-a-key-00000000";
