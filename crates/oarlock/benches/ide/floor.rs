@@ -1,0 +1,48 @@
+//! The floor: a bare tokio-tungstenite loop that parses the envelope and answers a constant inline. Nothing
+//! that speaks JSON-RPC over a WebSocket can do less.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use futures_util::{SinkExt, StreamExt};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::socket;
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+pub(crate) async fn serve(lock_dir: &Path, reply: &str) -> Result<()> {
+    let reply: Arc<str> = reply.into();
+    let listener = socket::listen(lock_dir).await?;
+    loop {
+        let stream = socket::accept(&listener).await?;
+        let reply = Arc::clone(&reply);
+        tokio::spawn(async move {
+            // A client that fails ends its own task; the benchmark's client reports why.
+            let _ = answer_all(socket::upgrade(stream).await?, &reply).await;
+            anyhow::Ok(())
+        });
+    }
+}
+
+async fn answer_all(mut socket: socket::Socket, reply: &str) -> Result<()> {
+    while let Some(message) = socket.next().await {
+        let Message::Text(text) = message? else { continue };
+        let envelope: Envelope<'_> = serde_json::from_str(&text)?;
+        let (Some(id), Some(_)) = (envelope.id, envelope.method.or(envelope.params)) else { continue };
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{reply}}}"#, id.get());
+        socket.send(Message::text(answer)).await?;
+    }
+    Ok(())
+}
