@@ -132,6 +132,17 @@ impl Client {
         }
     }
 
+    /// Reads until a `selection_changed` on `line` (from 0) has come.
+    pub(crate) async fn selection_on(&mut self, line: usize) -> Result<()> {
+        let line = format!(r#""line":{line},"#);
+        loop {
+            let text = self.text().await?;
+            if text.contains(r#""selection_changed""#) && text.contains(&line) {
+                return Ok(());
+            }
+        }
+    }
+
     /// The next text, whatever it says.
     pub(crate) async fn text(&mut self) -> Result<Utf8Bytes> {
         loop {

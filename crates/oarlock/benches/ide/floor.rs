@@ -10,14 +10,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::socket;
+use crate::socket::{self, Notify};
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<&'a RawValue>,
+    method: Option<&'a str>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
 }
@@ -40,7 +39,15 @@ async fn answer_all(mut socket: socket::Socket, reply: &str) -> Result<()> {
     while let Some(message) = socket.next().await {
         let Message::Text(text) = message? else { continue };
         let envelope: Envelope<'_> = serde_json::from_str(&text)?;
-        let (Some(id), Some(_)) = (envelope.id, envelope.method.or(envelope.params)) else { continue };
+        let (Some(id), Some(method)) = (envelope.id, envelope.method) else { continue };
+        if let (socket::NOTIFY, Some(params)) = (method, envelope.params) {
+            let Notify { count } = serde_json::from_str(params.get())?;
+            for _ in 0..count {
+                let params = socket::SELECTION;
+                let text = format!(r#"{{"jsonrpc":"2.0","method":"selection_changed","params":{params}}}"#);
+                socket.send(Message::text(text)).await?;
+            }
+        }
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{reply}}}"#, id.get());
         socket.send(Message::text(answer)).await?;
     }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use serde_json::json;
 
 use crate::client::Client;
 use crate::server::{FOR_BENCH, Kind, Server};
@@ -17,6 +18,9 @@ const WINDOW: usize = 64;
 const LARGE: usize = 10 << 20;
 const IDLE_CLIENTS: usize = 1_000;
 const STARTS: usize = 20;
+/// Clients that each change of the selection goes to, and changes in a round.
+const LISTENERS: usize = 200;
+const CHANGES: usize = 5;
 
 /// Stands for the answer of a server that is not there.
 const SMALL_REPLY: &str = r#"{"content":[{"type":"text","text":"{\"success\":true,\"folders\":[{\"name\":\"w\",\"path\":\"/w\"}]}"}]}"#;
@@ -46,6 +50,8 @@ pub(crate) struct Figures {
     pub(crate) one_by_one: [Cost; 3],
     pub(crate) bursts: [Cost; 3],
     pub(crate) large: [Cost; 3],
+    /// CPU of the server per `selection_changed` to one client, in microseconds.
+    pub(crate) notification: [f64; 3],
     pub(crate) memory: [Memory; 3],
     /// Start of our process to its lock file, in milliseconds.
     pub(crate) start: f64,
@@ -78,6 +84,8 @@ pub(crate) async fn run(rounds: usize, calibrate: bool) -> Result<Figures> {
     let bursts = interleave(&servers, Load::Bursts, rounds, &contents).await?;
     println!("openDiff of 10 MiB");
     let large = interleave(&servers, Load::Large, rounds.max(15), &contents).await?;
+    println!("selection_changed");
+    let notification = bench.notification(&servers, rounds.min(10)).await?;
     drop(servers);
 
     println!("memory");
@@ -86,7 +94,7 @@ pub(crate) async fn run(rounds: usize, calibrate: bool) -> Result<Figures> {
         memory.push(bench.memory_of(kind, &contents).await.with_context(|| format!("memory of {kind}"))?);
     }
     let memory = memory.try_into().ok().context("three servers")?;
-    Ok(Figures { rounds, one_by_one, bursts, large, memory, start: median(&mut starts) })
+    Ok(Figures { rounds, one_by_one, bursts, large, notification, memory, start: median(&mut starts) })
 }
 
 /// What our server answers to the small call: the other two answer the same.
@@ -174,6 +182,48 @@ impl Bench {
             Kind::Ours => Server::ours(FOR_BENCH),
             Kind::Floor | Kind::Rmcp => Server::peer(kind, &self.reply),
         }
+    }
+
+    /// Ours tells all its clients of a change that `oarlock ide select` made; the debounce sets the pace, so
+    /// only CPU can be compared. The peers send as many on one connection when asked.
+    async fn notification(&self, servers: &[Server; 3], rounds: usize) -> Result<[f64; 3]> {
+        let [ours, floor, rmcp] = servers;
+        let file = ours.workspace().join("a.rs");
+        std::fs::write(&file, "fn main() {}\n".repeat(10_000))?;
+        let mut listeners = Vec::new();
+        if !self.calibrate {
+            for _ in 0..LISTENERS {
+                listeners.push(Client::ready(ours).await?);
+            }
+            // The greeting after half a second is not part of it.
+            settle(Duration::from_secs(1)).await;
+        }
+        let mut askers =
+            [Client::ready(ours).await?, Client::ready(floor).await?, Client::ready(rmcp).await?];
+        let mut costs: [Vec<f64>; 3] = Default::default();
+        let mut line = 0;
+        for round in 0..WARM_UP + rounds {
+            for (index, server) in servers.iter().enumerate() {
+                let cpu = server.cpu()?;
+                if index == 0 && !self.calibrate {
+                    for _ in 0..CHANGES {
+                        line += 1;
+                        ours.tell(&["ide", "select", &format!("{}:{}", file.display(), line + 1)])?;
+                        for listener in &mut listeners {
+                            listener.selection_on(line).await?;
+                        }
+                    }
+                } else {
+                    let count = json!({"count": LISTENERS * CHANGES});
+                    askers[index].request(crate::socket::NOTIFY, &count).await?;
+                }
+                settle(Duration::from_millis(20)).await;
+                if round >= WARM_UP {
+                    costs[index].push((server.cpu()? - cpu) as f64 / 1e3 / (LISTENERS * CHANGES) as f64);
+                }
+            }
+        }
+        Ok(costs.map(|mut costs| median(&mut costs)))
     }
 
     async fn memory_of(&self, kind: Kind, contents: &str) -> Result<Memory> {

@@ -35,6 +35,7 @@ pub(crate) fn publish(figures: &Figures, path: Option<&Path>) -> Result<bool> {
         println!("{:<34} {}", format!("{what}: CPU"), row(&costs.map(|cost| cost.cpu)));
         println!("{:<34} {}", format!("{what}: wall"), row(&costs.map(|cost| cost.wall)));
     }
+    println!("{:<34} {}", "selection_changed: CPU", row(&figures.notification));
     println!("{:<34} {:>10} {:>10} {:>10}", "kB", "ours", "floor", "rmcp");
     println!("{:<34} {}", "resident, idle", row(&figures.memory.map(|memory| memory.idle as f64 / 1e3)));
     println!("{:<34} {}", "resident, after", row(&figures.memory.map(|memory| memory.after as f64 / 1e3)));
@@ -129,6 +130,21 @@ TCP_NODELAY and small buffers. Costs are ratios to the floor; CPU is that of the
         let _ =
             writeln!(page, "| | time | {:.2} | 1 | {:.2} |", ours.wall / floor.wall, rmcp.wall / floor.wall);
     }
+    let [ours, floor, rmcp] = figures.notification;
+    let _ = writeln!(
+        page,
+        "| one `selection_changed` to one client | CPU | {:.2} | 1 | {:.2} |",
+        ours / floor,
+        rmcp / floor
+    );
+    let per_second = |cpu: f64| (1e3 / cpu).round();
+    let _ = writeln!(
+        page,
+        "| `selection_changed` per second of CPU | thousands | {} | {} | {} |",
+        per_second(ours),
+        per_second(floor),
+        per_second(rmcp)
+    );
     let [ours, floor, rmcp] = figures.memory;
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let _ = writeln!(

@@ -7,19 +7,20 @@ use anyhow::{Context, Result};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomNotification, CustomRequest,
+    CustomResult, ServerCapabilities, ServerConfig, ServerNotification,
 };
 use rmcp::service::{RequestContext, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use crate::socket::{self, Socket};
+use crate::socket::{self, Notify, Socket};
 
 pub(crate) async fn serve(lock_dir: &Path, reply: &str) -> Result<()> {
-    let reply: serde_json::Value =
-        serde_json::from_str(reply).context("--serve rmcp: the reply is not JSON")?;
+    let reply: Value = serde_json::from_str(reply).context("--serve rmcp: the reply is not JSON")?;
     let text: Arc<str> = reply["content"][0]["text"].as_str().context("the reply has no text")?.into();
     let listener = socket::listen(lock_dir).await?;
     loop {
@@ -54,6 +55,25 @@ impl ServerHandler for Tools {
             }
             name => Err(ErrorData::invalid_params(format!("no tool {name}"), None)),
         }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let wrong = |what: &str| ErrorData::invalid_params(what.to_owned(), None);
+        let asked = request.params.map(serde_json::from_value::<Notify>);
+        let (socket::NOTIFY, Some(Ok(Notify { count }))) = (&*request.method, asked) else {
+            return Err(wrong("known is only bench/notify"));
+        };
+        let selection: Value = serde_json::from_str(socket::SELECTION).map_err(|_| wrong("selection"))?;
+        for _ in 0..count {
+            let changed = CustomNotification::new("selection_changed", Some(selection.clone()));
+            let sent = context.peer.send_notification(ServerNotification::CustomNotification(changed)).await;
+            sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        }
+        Ok(CustomResult::new(Value::Null))
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 
 /// Which of the three servers.
@@ -43,7 +43,7 @@ pub(crate) struct Server {
     /// From the start of the process to the moment the lock file was seen.
     pub(crate) start: Duration,
     /// Home, workspace and lock directory, all of this server only.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Server {
@@ -74,10 +74,8 @@ impl Server {
             fs::create_dir(made)?;
         }
         let mut command = command(folder.path(), &lock_dir);
-        for home in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"] {
-            command.env(home, folder.path());
-        }
-        command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        at_home(&mut command, folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let started = Instant::now();
         let mut child = command.spawn().with_context(|| format!("failed to start {command:?}"))?;
         let lock = match wait_for_lock(&lock_dir, &mut child) {
@@ -93,7 +91,23 @@ impl Server {
         let fields: serde_json::Value = serde_json::from_str(&text).context("the lock file is not JSON")?;
         let token = fields["authToken"].as_str().context("the lock file has no authToken")?.to_owned();
         let port = lock.file_stem().and_then(|stem| stem.to_str()).context("the lock file has no name")?;
-        Ok(Server { child, port: port.parse()?, token, lock, start, _folder: folder })
+        Ok(Server { child, port: port.parse()?, token, lock, start, folder })
+    }
+
+    /// A command of ours for this server, such as `ide select`, run to its end.
+    pub(crate) fn tell(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock"));
+        command.args(arguments).args(["--engine", &self.port.to_string()]);
+        command.current_dir(self.workspace());
+        at_home(&mut command, self.folder.path());
+        let output = command.stdin(Stdio::null()).output()?;
+        ensure!(output.status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+
+    /// The folder that our server serves.
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("workspace")
     }
 
     fn proc(&self, file: &str) -> PathBuf {
@@ -147,6 +161,14 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Keeps state, configuration and locks of the user who runs the benchmark out of it.
+fn at_home(command: &mut Command, folder: &Path) {
+    for home in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CONFIG_DIR"] {
+        command.env(home, folder);
+    }
+    command.env_remove("RUST_LOG");
 }
 
 /// Looks five times a millisecond: exact enough for a start that may take fifteen of them.

@@ -9,8 +9,10 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
-/// tungstenite's own 128 KiB each way would make memory per client a comparison of defaults.
-const BUFFER: usize = 8 * 1024;
+// The sizes that our own connections have; tungstenite's 128 KiB each way would make memory per client a
+// comparison of defaults.
+const READ_BUFFER: usize = 16 * 1024;
+const WRITE_BUFFER: usize = 4 * 1024;
 
 /// A connection after its handshake.
 pub(crate) type Socket = WebSocketStream<TcpStream>;
@@ -36,8 +38,8 @@ pub(crate) async fn accept(listener: &TcpListener) -> Result<TcpStream> {
 /// Upgrades to WebSocket with the subprotocol `mcp`.
 pub(crate) async fn upgrade(stream: TcpStream) -> Result<Socket> {
     let config = WebSocketConfig::default()
-        .read_buffer_size(BUFFER)
-        .write_buffer_size(BUFFER)
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
         .max_message_size(Some(64 << 20))
         .max_frame_size(Some(64 << 20));
     #[expect(clippy::result_large_err, reason = "tungstenite fixes the type of the callback")]
@@ -49,3 +51,15 @@ pub(crate) async fn upgrade(stream: TcpStream) -> Result<Socket> {
         .await
         .context("no handshake")
 }
+
+/// The extra request of the peers: `{"count":N}` is answered by that many `selection_changed`, then the result.
+pub(crate) const NOTIFY: &str = "bench/notify";
+
+/// How many are asked for.
+#[derive(serde::Deserialize)]
+pub(crate) struct Notify {
+    pub(crate) count: usize,
+}
+
+/// The parameters of the peers' `selection_changed`, of the size that ours has.
+pub(crate) const SELECTION: &str = r#"{"text":"","filePath":"/tmp/.tmpAbCdEf/workspace/a.rs","fileUrl":"file:///tmp/.tmpAbCdEf/workspace/a.rs","selection":{"start":{"line":1,"character":0},"end":{"line":1,"character":0},"isEmpty":true}}"#;
