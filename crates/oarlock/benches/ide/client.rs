@@ -134,10 +134,11 @@ impl Client {
 
     /// Reads until a `selection_changed` on `line` (from 0) has come.
     pub(crate) async fn selection_on(&mut self, line: usize) -> Result<()> {
-        let line = format!(r#""line":{line},"#);
+        // Whether the line or the column comes first is the server's choice.
+        let places = [format!(r#""line":{line},"#), format!(r#""line":{line}}}"#)];
         loop {
             let text = self.text().await?;
-            if text.contains(r#""selection_changed""#) && text.contains(&line) {
+            if text.contains(r#""selection_changed""#) && places.iter().any(|place| text.contains(place)) {
                 return Ok(());
             }
         }

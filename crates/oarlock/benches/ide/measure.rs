@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::client::Client;
 use crate::server::{FOR_BENCH, Kind, Server};
@@ -21,6 +22,9 @@ const STARTS: usize = 20;
 /// Clients that each change of the selection goes to, and changes in a round.
 const LISTENERS: usize = 200;
 const CHANGES: usize = 5;
+
+/// A server that needs longer for a round hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Stands for the answer of a server that is not there.
 const SMALL_REPLY: &str = r#"{"content":[{"type":"text","text":"{\"success\":true,\"folders\":[{\"name\":\"w\",\"path\":\"/w\"}]}"}]}"#;
@@ -121,7 +125,8 @@ async fn interleave(servers: &[Server; 3], load: Load, rounds: usize, contents: 
     let mut costs: [Vec<Cost>; 3] = Default::default();
     for round in 0..WARM_UP + rounds {
         for ((server, client), costs) in servers.iter().zip(&mut clients).zip(&mut costs) {
-            let cost = visit(server, client, load, contents).await?;
+            let cost =
+                timeout(PATIENCE, visit(server, client, load, contents)).await.context("no answer")??;
             if round >= WARM_UP {
                 costs.push(cost);
             }
@@ -184,42 +189,40 @@ impl Bench {
         }
     }
 
-    /// Ours tells all its clients of a change that `oarlock ide select` made; the debounce sets the pace, so
-    /// only CPU can be compared. The peers send as many on one connection when asked.
+    /// Each change goes to all clients; ours is made by `oarlock ide select`. The debounce sets the pace of
+    /// ours, so only CPU can be compared.
     async fn notification(&self, servers: &[Server; 3], rounds: usize) -> Result<[f64; 3]> {
-        let [ours, floor, rmcp] = servers;
-        let file = ours.workspace().join("a.rs");
-        std::fs::write(&file, "fn main() {}\n".repeat(10_000))?;
-        let mut listeners = Vec::new();
-        if !self.calibrate {
+        let mut listeners: [Vec<Client>; 3] = Default::default();
+        for (server, listeners) in servers.iter().zip(&mut listeners) {
+            std::fs::write(server.workspace().join("a.rs"), "fn main() {}\n".repeat(10_000))?;
             for _ in 0..LISTENERS {
-                listeners.push(Client::ready(ours).await?);
+                listeners.push(Client::ready(server).await?);
             }
-            // The greeting after half a second is not part of it.
-            settle(Duration::from_secs(1)).await;
         }
-        let mut askers =
-            [Client::ready(ours).await?, Client::ready(floor).await?, Client::ready(rmcp).await?];
+        // Our greeting to new clients, after half a second, is not part of it.
+        settle(Duration::from_secs(1)).await;
         let mut costs: [Vec<f64>; 3] = Default::default();
-        let mut line = 0;
         for round in 0..WARM_UP + rounds {
-            for (index, server) in servers.iter().enumerate() {
+            for ((kind, server), (listeners, costs)) in
+                Kind::ALL.iter().zip(servers).zip(listeners.iter_mut().zip(&mut costs))
+            {
                 let cpu = server.cpu()?;
-                if index == 0 && !self.calibrate {
-                    for _ in 0..CHANGES {
-                        line += 1;
-                        ours.tell(&["ide", "select", &format!("{}:{}", file.display(), line + 1)])?;
-                        for listener in &mut listeners {
-                            listener.selection_on(line).await?;
-                        }
+                for line in round * CHANGES + 1..=(round + 1) * CHANGES {
+                    if *kind == Kind::Ours && !self.calibrate {
+                        server.tell(&["ide", "select", &format!("a.rs:{}", line + 1)])?;
+                    } else {
+                        listeners[0].request(crate::socket::SELECT, &json!({"line": line})).await?;
                     }
-                } else {
-                    let count = json!({"count": LISTENERS * CHANGES});
-                    askers[index].request(crate::socket::NOTIFY, &count).await?;
+                    // The first of the peers' clients may have read its own while it waited for the answer.
+                    for listener in &mut listeners[1..] {
+                        timeout(PATIENCE, listener.selection_on(line))
+                            .await
+                            .with_context(|| format!("{kind} sent no selection_changed"))??;
+                    }
                 }
                 settle(Duration::from_millis(20)).await;
                 if round >= WARM_UP {
-                    costs[index].push((server.cpu()? - cpu) as f64 / 1e3 / (LISTENERS * CHANGES) as f64);
+                    costs.push((server.cpu()? - cpu) as f64 / 1e3 / (LISTENERS * CHANGES) as f64);
                 }
             }
         }

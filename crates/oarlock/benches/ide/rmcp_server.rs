@@ -10,22 +10,23 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomNotification, CustomRequest,
     CustomResult, ServerCapabilities, ServerConfig, ServerNotification,
 };
-use rmcp::service::{RequestContext, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::service::{NotificationContext, RequestContext, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::{ErrorData, RoleServer, ServerHandler};
+use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use crate::socket::{self, Notify, Socket};
+use crate::socket::{self, Select, Socket};
 
 pub(crate) async fn serve(lock_dir: &Path, reply: &str) -> Result<()> {
     let reply: Value = serde_json::from_str(reply).context("--serve rmcp: the reply is not JSON")?;
     let text: Arc<str> = reply["content"][0]["text"].as_str().context("the reply has no text")?.into();
+    let clients = Arc::default();
     let listener = socket::listen(lock_dir).await?;
     loop {
         let stream = socket::accept(&listener).await?;
-        let tools = Tools { text: Arc::clone(&text) };
+        let tools = Tools { text: Arc::clone(&text), clients: Arc::clone(&clients) };
         tokio::spawn(async move {
             let (sink, stream) = socket::upgrade(stream).await?.split();
             let link = Link { sink: Arc::new(Mutex::new(sink)), stream };
@@ -37,6 +38,7 @@ pub(crate) async fn serve(lock_dir: &Path, reply: &str) -> Result<()> {
 
 struct Tools {
     text: Arc<str>,
+    clients: Arc<Mutex<Vec<Peer<RoleServer>>>>,
 }
 
 impl ServerHandler for Tools {
@@ -57,21 +59,25 @@ impl ServerHandler for Tools {
         }
     }
 
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.clients.lock().await.push(context.peer);
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        context: RequestContext<RoleServer>,
+        _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let wrong = |what: &str| ErrorData::invalid_params(what.to_owned(), None);
-        let asked = request.params.map(serde_json::from_value::<Notify>);
-        let (socket::NOTIFY, Some(Ok(Notify { count }))) = (&*request.method, asked) else {
-            return Err(wrong("known is only bench/notify"));
+        let asked = request.params.map(serde_json::from_value::<Select>);
+        let (socket::SELECT, Some(Ok(Select { line }))) = (&*request.method, asked) else {
+            return Err(wrong("known is only bench/select"));
         };
-        let selection: Value = serde_json::from_str(socket::SELECTION).map_err(|_| wrong("selection"))?;
-        for _ in 0..count {
+        let selection: Value = serde_json::from_str(&socket::selection(line)).map_err(|_| wrong("line"))?;
+        for client in &*self.clients.lock().await {
             let changed = CustomNotification::new("selection_changed", Some(selection.clone()));
-            let sent = context.peer.send_notification(ServerNotification::CustomNotification(changed)).await;
-            sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            // One that has left is passed over.
+            let _ = client.send_notification(ServerNotification::CustomNotification(changed)).await;
         }
         Ok(CustomResult::new(Value::Null))
     }

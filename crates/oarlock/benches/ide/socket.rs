@@ -52,14 +52,18 @@ pub(crate) async fn upgrade(stream: TcpStream) -> Result<Socket> {
         .context("no handshake")
 }
 
-/// The extra request of the peers: `{"count":N}` is answered by that many `selection_changed`, then the result.
-pub(crate) const NOTIFY: &str = "bench/notify";
+/// The extra request of the peers: all their clients are told that the selection is on that line.
+pub(crate) const SELECT: &str = "bench/select";
 
-/// How many are asked for.
+/// Its parameters.
 #[derive(serde::Deserialize)]
-pub(crate) struct Notify {
-    pub(crate) count: usize,
+pub(crate) struct Select {
+    pub(crate) line: usize,
 }
 
-/// The parameters of the peers' `selection_changed`, of the size that ours has.
-pub(crate) const SELECTION: &str = r#"{"text":"","filePath":"/tmp/.tmpAbCdEf/workspace/a.rs","fileUrl":"file:///tmp/.tmpAbCdEf/workspace/a.rs","selection":{"start":{"line":1,"character":0},"end":{"line":1,"character":0},"isEmpty":true}}"#;
+/// The parameters of the peers' `selection_changed`, of the size that ours have.
+pub(crate) fn selection(line: usize) -> String {
+    format!(
+        r#"{{"text":"","filePath":"/tmp/.tmpAbCdEf/workspace/a.rs","fileUrl":"file:///tmp/.tmpAbCdEf/workspace/a.rs","selection":{{"start":{{"line":{line},"character":0}},"end":{{"line":{line},"character":0}},"isEmpty":true}}}}"#
+    )
+}
