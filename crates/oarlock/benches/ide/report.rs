@@ -27,6 +27,16 @@ impl Bar {
     }
 }
 
+/// Ratios hold on a busy machine for bursts and large messages, but a call at a time is mostly waking up, and
+/// that costs differently when another process sits on the core.
+pub(crate) fn warn_of_load() {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    if load > 1.0 {
+        println!("the load of this machine is {load}: figures for one call at a time will be off");
+    }
+}
+
 /// Prints all figures, writes the page to `path`, and tells whether every bar holds.
 pub(crate) fn publish(figures: &Figures, path: Option<&Path>) -> Result<bool> {
     let bars = bars(figures);
