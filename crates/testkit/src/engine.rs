@@ -203,7 +203,8 @@ impl Engine {
         self.signal(Signal::KILL).await
     }
 
-    async fn signal(&mut self, signal: Signal) -> Result<()> {
+    /// Sends it a signal that ends it, and waits until it has ended.
+    pub async fn signal(&mut self, signal: Signal) -> Result<()> {
         let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else {
             bail!("the engine has already ended; {}", self.account());
         };

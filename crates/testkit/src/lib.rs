@@ -9,6 +9,7 @@
 //! | [`tui`] | the interactive CLI behind a pseudo terminal: type, press, wait for text |
 //! | [`engine`] | a running `oarlock serve --json`: its events, its commands |
 //! | [`ws`], [`mcp`] | a raw WebSocket client, and an ordinary MCP client on top of it |
+//! | [`fuzz`] | fuzz targets as plain functions |
 //! | [`record`] | the one way to wait: an append-only record that wakes whoever waits for an entry |
 //!
 //! Every wait is driven by an event and bounded by a time limit, and its error shows what did happen.
@@ -16,6 +17,7 @@
 pub mod cage;
 pub mod cli;
 pub mod engine;
+pub mod fuzz;
 pub mod mcp;
 pub mod model;
 pub mod record;
