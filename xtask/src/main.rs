@@ -1,2 +1,62 @@
-//! Project automation.
-fn main() {}
+//! Project automation: everything beyond plain `cargo build` is one `cargo xtask` command.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what these commands are for")]
+
+mod audit;
+mod dist;
+mod reference;
+mod shell;
+mod steps;
+mod suite;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  test [--full]       format, lints, docs, tidy, unit, integration, doc and end-to-end tests;
+                      --full runs every end-to-end scenario and writes docs/full-matrix.md
+  tidy                clauses and tests agree, files are small, no machine paths
+  bench ide           our server against the bare floor and rmcp; writes docs/bench-ide.md
+  soak [--minutes N]  connects, kills, half-closes and floods for N minutes (10)
+  audit               bans, licences and sources of all dependencies (cargo-deny)
+  dist                release archive under target/dist
+  gen                 completions and man pages under target/gen, reference tables in PROTOCOL.md";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[&str]) -> Result<ExitCode> {
+    match words {
+        ["test"] => return suite::run(suite::Extent::Usual),
+        ["test", "--full"] => return suite::run(suite::Extent::Full),
+        ["tidy"] => tidy::run()?,
+        ["bench", "ide"] => shell::cargo(["bench", "-p", "oarlock", "--bench", "ide"])?,
+        ["soak"] => soak("10")?,
+        ["soak", "--minutes", minutes] => soak(minutes)?,
+        ["audit"] => audit::run()?,
+        ["dist"] => dist::archive()?,
+        ["gen"] => dist::generate()?,
+        ["help" | "--help" | "-h"] => println!("{USAGE}"),
+        [] => bail!("no command given\n\n{USAGE}"),
+        _ => bail!("unknown command `{}`\n\n{USAGE}", words.join(" ")),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The soak client lives in the benchmark, which already has a client, a process watcher and a release server.
+fn soak(minutes: &str) -> Result<()> {
+    let _: f64 = minutes.parse().with_context(|| format!("--minutes {minutes}: not a number"))?;
+    shell::cargo(["bench", "-p", "oarlock", "--bench", "ide", "--", "--soak", minutes])
+}

@@ -32,7 +32,7 @@ pub enum Credential<'a> {
 pub struct Client {
     peer: Peer,
     notifications: mpsc::Receiver<Notification>,
-    _task: tokio::task::JoinHandle<Ended>,
+    task: tokio::task::JoinHandle<Ended>,
 }
 
 /// Something the engine said without being asked.
@@ -72,7 +72,7 @@ impl Client {
         let peer = connection.peer();
         let (sender, notifications) = mpsc::channel(UNREAD);
         let task = tokio::spawn(connection.run(Inbound { notifications: sender }));
-        Ok(Self { peer, notifications, _task: task })
+        Ok(Self { peer, notifications, task })
     }
 
     /// The MCP handshake of an ordinary client.
@@ -111,6 +111,12 @@ impl Client {
     pub async fn call(&self, tool: &str, arguments: &impl Serialize) -> Result<CallResult> {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments })).await?;
         serde_json::from_value(result).map_err(|error| Error::Answer(error.to_string()))
+    }
+
+    /// Says goodbye and waits until it is said.
+    pub async fn close(mut self) {
+        self.peer.close(oarlock_wire::Close::new(1000, "done"));
+        let _ = (&mut self.task).await;
     }
 
     /// The next notification; `None` when the connection is over.

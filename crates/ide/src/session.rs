@@ -133,7 +133,9 @@ impl Session {
         }
         if let Some(settings) = self.engine.settings.keepalive {
             let (engine, client) = (self.engine.clone(), self.client);
-            tasks.add(keepalive::run(self.peer.clone(), settings, move || engine.diffs.has_client(client)));
+            tasks.add_background(keepalive::run(self.peer.clone(), settings, move || {
+                engine.diffs.has_client(client)
+            }));
         }
     }
 
@@ -156,7 +158,7 @@ impl Session {
             self.peer.notify(tools::LIST_CHANGED, &());
         }
         let engine = self.engine.clone();
-        tasks.add(async move {
+        tasks.add_background(async move {
             // What is sent sooner is lost: the CLI listens only some 50 ms after the list of tools.
             tokio::time::sleep(engine.settings.settle).await;
             engine.share.welcome(&engine.clients, client);

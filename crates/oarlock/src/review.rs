@@ -121,6 +121,14 @@ fn show(request: &OpenDiff, old: &str, new: &str) -> io::Result<()> {
 
 /// A unified diff with colours.
 pub(crate) fn render(old: &str, new: &str) -> String {
+    // The CLI proposes with `\n` whatever the file has, and restores `\r\n` when it writes.
+    let unix;
+    let old = if old.contains("\r\n") && !new.contains('\r') {
+        unix = old.replace("\r\n", "\n");
+        &unix
+    } else {
+        old
+    };
     if old == new {
         return "  (no change)\n".to_owned();
     }
@@ -229,7 +237,7 @@ mod tests {
     fn a_change_cannot_hide_from_its_reviewer() {
         let shown = render("a\n", "a\u{1b}[2K\u{202e}b\rc\n");
         let plain = anstream::adapter::strip_str(&shown).to_string();
-        assert!(plain.contains("\\u{1b}[2K\\u{202e}b\\u{d}c"), "{plain}");
+        assert!(plain.contains("+ a\\u{1b}[2K\\u{202e}b\\u{d}\n+ c\n"), "{plain}");
     }
 
     #[test]
@@ -237,5 +245,6 @@ mod tests {
         let plain = anstream::adapter::strip_str(&render("a\nb\n", "a\nc")).to_string();
         assert!(plain.contains("- b\n") && plain.contains("+ c\n  (no newline at the end)"), "{plain}");
         assert_eq!(render("x", "x"), "  (no change)\n");
+        assert_eq!(render("x\r\ny\r\n", "x\ny\n"), "  (no change)\n");
     }
 }

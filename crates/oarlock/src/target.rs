@@ -8,6 +8,7 @@ use oarlock_ide::discover::Environment;
 use oarlock_ide::lock::LockFile;
 use oarlock_ide::state::{self, Engines, Running};
 use oarlock_ide::token::Token;
+use serde_json::Value;
 
 use crate::exit::Failure;
 
@@ -26,6 +27,14 @@ impl Target {
     /// The engine that is meant.
     pub(crate) fn find(&self) -> anyhow::Result<Running> {
         pick(running()?, self.engine, &std::env::current_dir()?)
+    }
+
+    /// Asks it one thing.
+    pub(crate) async fn ask(&self, method: &str, params: &Value) -> anyhow::Result<Value> {
+        let client = self.connect().await?;
+        let answer = client.request(method, params).await;
+        client.close().await;
+        Ok(answer?)
     }
 
     /// A connection to it that may decide.

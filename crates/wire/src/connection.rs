@@ -72,22 +72,27 @@ impl Default for Limits {
     }
 }
 
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Work that belongs to a connection and runs inside its task: it ends with the connection, never later.
 #[derive(Default)]
 pub struct Tasks {
-    running: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    fresh: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Answers; they get a moment to settle when the connection is over.
+    running: FuturesUnordered<Work>,
+    fresh: Vec<Work>,
+    /// Dropped when the connection is over.
+    background: FuturesUnordered<Work>,
 }
 
 impl Tasks {
     /// Adds work. A panic in it ends only this piece of work; its responder then answers -32603.
     pub fn add(&mut self, work: impl Future<Output = ()> + Send + 'static) {
-        let guarded = AssertUnwindSafe(work).catch_unwind().map(|outcome| {
-            if outcome.is_err() {
-                tracing::error!("a piece of work panicked");
-            }
-        });
-        self.fresh.push(Box::pin(guarded));
+        self.fresh.push(guarded(work));
+    }
+
+    /// Adds work that has no meaning without the connection, such as a keepalive.
+    pub fn add_background(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.background.push(guarded(work));
     }
 
     /// Polls everything that is new or was woken; true when something ended.
@@ -100,17 +105,27 @@ impl Tasks {
                 Poll::Pending => self.running.push(work),
             }
         }
-        if !self.running.is_empty() {
-            while let Poll::Ready(Some(())) = self.running.poll_next_unpin(cx) {
-                progress = true;
+        for set in [&mut self.running, &mut self.background] {
+            if !set.is_empty() {
+                while let Poll::Ready(Some(())) = set.poll_next_unpin(cx) {
+                    progress = true;
+                }
             }
         }
         progress
     }
 
-    fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.fresh.is_empty()
+    fn has_answers_to_come(&self) -> bool {
+        !self.running.is_empty() || !self.fresh.is_empty()
     }
+}
+
+fn guarded(work: impl Future<Output = ()> + Send + 'static) -> Work {
+    Box::pin(AssertUnwindSafe(work).catch_unwind().map(|outcome| {
+        if outcome.is_err() {
+            tracing::error!("a piece of work panicked");
+        }
+    }))
 }
 
 /// A connection before it runs.
@@ -137,24 +152,25 @@ impl<F: Frames> Connection<F> {
         let mut tasks = Tasks::default();
         let ended = poll_fn(|cx| self.poll(cx, &mut service, &mut tasks)).await;
         service.closed(&ended);
-        if let Some(goodbye) = match &ended {
-            Ended::ByUs(close) => Some(close.clone()),
-            Ended::Lost(ReadError::TooLarge { .. }) => Some(Close::new(1009, ended.to_string())),
-            Ended::Lost(ReadError::Protocol(_)) => Some(Close::new(1002, ended.to_string())),
-            Ended::ByPeer | Ended::Lost(_) => None,
-        } {
-            // Answers that are ready (a tool error for each open diff) go out before the goodbye.
-            tasks.poll(&mut Context::from_waker(std::task::Waker::noop()));
-            let _ = tokio::time::timeout(GRACE, poll_fn(|cx| self.poll_drain(cx))).await;
-            self.frames.close(goodbye).await;
-        }
-        drop(self.frames);
-        self.outbox.finish();
+        tasks.background.clear();
+        // Views close and answers (a tool error for each open diff) go out before the goodbye, as far as they can.
         let settle = poll_fn(|cx| {
             tasks.poll(cx);
-            if tasks.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+            let drained = self.poll_drain(cx).is_ready();
+            if drained && !tasks.has_answers_to_come() { Poll::Ready(()) } else { Poll::Pending }
         });
         let _ = tokio::time::timeout(GRACE, settle).await;
+        match &ended {
+            Ended::ByUs(close) => self.frames.close(close.clone()).await,
+            Ended::Lost(ReadError::TooLarge { .. }) => {
+                self.frames.close(Close::new(1009, ended.to_string())).await;
+            }
+            Ended::Lost(ReadError::Protocol(_)) => {
+                self.frames.close(Close::new(1002, ended.to_string())).await
+            }
+            Ended::ByPeer | Ended::Lost(_) => {}
+        }
+        self.outbox.finish();
         ended
     }
 

@@ -123,7 +123,9 @@ async fn converse(server: &Server, file: &Path) -> anyhow::Result<()> {
 async fn publish(server: &Server, files: &serde_json::Value) -> anyhow::Result<()> {
     let control = server.control_token();
     let commands = Client::connect(server.port(), Credential::Control(control)).await?;
-    commands.request("oarlock/publishDiagnostics", &json!({ "files": files })).await?;
+    let published = commands.request("oarlock/publishDiagnostics", &json!({ "files": files })).await;
+    commands.close().await;
+    published?;
     Ok(())
 }
 

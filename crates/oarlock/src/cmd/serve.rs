@@ -134,9 +134,9 @@ impl Args {
     }
 
     fn options(self) -> anyhow::Result<Options> {
-        let mut options = Options::default();
-        options.workspace =
+        let workspace =
             if self.workspace.is_empty() { vec![std::env::current_dir()?] } else { self.workspace };
+        let mut options = Options { workspace, ..Options::default() };
         options.port = self.port;
         options.allow_hosts = self.allow_host;
         options.allow_write = self.allow_write;

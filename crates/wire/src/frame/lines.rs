@@ -111,6 +111,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Frames for Lines
         Pin::new(&mut self.writer).poll_flush(cx)
     }
 
+    fn start_close(&mut self, _close: &Close) {}
+
     async fn close(&mut self, _close: Close) {
         let _ = std::future::poll_fn(|cx| self.poll_flush(cx)).await;
         let _ = std::future::poll_fn(|cx| Pin::new(&mut self.writer).poll_shutdown(cx)).await;

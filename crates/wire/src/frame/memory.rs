@@ -56,8 +56,12 @@ impl Frames for Memory {
         Poll::Ready(Ok(()))
     }
 
-    async fn close(&mut self, _close: Close) {
+    fn start_close(&mut self, _close: &Close) {
         self.outbound = None;
+    }
+
+    async fn close(&mut self, close: Close) {
+        self.start_close(&close);
     }
 
     fn heard(&self) -> u64 {

@@ -33,6 +33,9 @@ pub trait Frames: Send + Unpin {
     /// Pushes what was taken towards the other side.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
+    /// Says goodbye; the other side's last messages can still be read. Nothing can be sent after it.
+    fn start_close(&mut self, close: &Close);
+
     /// Says goodbye, and waits a moment for the other side to do the same.
     fn close(&mut self, close: Close) -> impl Future<Output = ()> + Send;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame, Utf8Bytes};
@@ -84,6 +85,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Ws<S> {
         match error {
             WsError::Capacity(_) => ReadError::TooLarge { limit: self.max_message },
             WsError::Io(error) => ReadError::Io(error),
+            // A process that was killed says no goodbye; that is no fault in what it said before.
+            WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+                ReadError::Io(io::ErrorKind::ConnectionReset.into())
+            }
             other => ReadError::Protocol(other.to_string()),
         }
     }
@@ -178,13 +183,17 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames for Ws<S> {
         self.inner.poll_flush_unpin(cx).map_err(into_io)
     }
 
+    fn start_close(&mut self, close: &Close) {
+        let reason = &close.reason[..close.reason.floor_char_boundary(123)];
+        let frame = CloseFrame { code: close.code.into(), reason: reason.into() };
+        // A connection that is already gone needs no goodbye.
+        let _ = self.inner.start_send_unpin(Message::Close(Some(frame)));
+    }
+
     async fn close(&mut self, close: Close) {
         let goodbye = async {
-            let mut reason = close.reason;
-            reason.truncate(reason.floor_char_boundary(123));
-            let frame = CloseFrame { code: close.code.into(), reason: reason.into() };
-            // A connection that is already gone needs no goodbye.
-            let _ = self.inner.close(Some(frame)).await;
+            self.start_close(&close);
+            let _ = self.inner.flush().await;
             let stream = self.inner.get_mut();
             let _ = stream.shutdown().await;
             // Closing a socket with unread bytes resets it, and the other side would never see why: read them.

@@ -16,8 +16,7 @@ pub(crate) struct ToolsArgs {
 
 impl ToolsArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let client = self.target.connect().await?;
-        let list = client.request("tools/list", &json!({})).await?;
+        let list = self.target.ask("tools/list", &json!({})).await?;
         if self.target.json {
             return json_line(&list);
         }
@@ -52,7 +51,9 @@ impl CallArgs {
             .map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))?;
         let client = self.target.connect_as_client().await?;
         client.announce();
-        let result = client.call(&self.tool, &arguments).await?;
+        let result = client.call(&self.tool, &arguments).await;
+        client.close().await;
+        let result = result?;
         if self.target.json {
             json_line(&result)?;
         } else {

@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use oarlock_ide::state::Running;
+use oarlock_ide::discover::Environment;
+use oarlock_ide::state::{self, Running};
 use serde_json::json;
 
 use crate::output::{json_line, say};
@@ -41,12 +42,22 @@ impl Args {
     }
 }
 
-/// Beside the lock file, in a directory that only the user can enter; temporary files are made with mode 0600.
+/// In the state directory, which only the user can enter; temporary files are made with mode 0600. Files of engines that
+/// are gone are removed.
 fn write(engine: &Running, text: &str) -> anyhow::Result<PathBuf> {
-    let dir = engine.lock.parent().context("the lock file has no directory")?;
-    let path = dir.join(format!("oarlock-{}.mcp.json", engine.port));
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    let engines = state::engines_dir(&Environment::from_process())?;
+    let dir = engines.with_file_name("mcp");
+    std::fs::create_dir_all(&dir).with_context(|| format!("failed to make {}", dir.display()))?;
+    let name = |port: u16| dir.join(format!("{port}.json"));
+    let live: Vec<PathBuf> = target::running()?.iter().map(|engine| name(engine.port)).collect();
+    for entry in std::fs::read_dir(&dir)?.flatten() {
+        if !live.contains(&entry.path()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    let mut file = tempfile::NamedTempFile::new_in(&dir)?;
     file.write_all(text.as_bytes())?;
+    let path = name(engine.port);
     file.persist(&path).with_context(|| format!("failed to write {}", path.display()))?;
     Ok(path)
 }

@@ -35,8 +35,7 @@ impl Args {
         }
         let files: Value = serde_json::from_str(&text)
             .map_err(|error| Failure::usage(format!("{} is not JSON: {error}", self.file.display())))?;
-        let client = self.target.connect().await?;
-        let answer = client.request("oarlock/publishDiagnostics", &json!({ "files": files })).await?;
+        let answer = self.target.ask("oarlock/publishDiagnostics", &json!({ "files": files })).await?;
         show(&self.target, &answer, &format!("published the diagnostics of {} files", answer["files"]))
     }
 }

@@ -70,7 +70,9 @@ impl AcceptArgs {
             None => None,
         };
         let client = self.target.connect().await?;
-        let answer = decide(&client, "oarlock/accept", &self.tab, contents).await?;
+        let answer = decide(&client, "oarlock/accept", &self.tab, contents).await;
+        client.close().await;
+        let answer = answer?;
         show(&self.target, &answer, "accepted")
     }
 }
@@ -87,7 +89,9 @@ pub(crate) struct RejectArgs {
 impl RejectArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let client = self.target.connect().await?;
-        let answer = decide(&client, "oarlock/reject", &self.tab, None).await?;
+        let answer = decide(&client, "oarlock/reject", &self.tab, None).await;
+        client.close().await;
+        let answer = answer?;
         show(&self.target, &answer, "rejected")
     }
 }

@@ -43,7 +43,7 @@ impl OpenArgs {
 }
 
 async fn open(target: &Target, params: &Value) -> anyhow::Result<Value> {
-    Ok(target.connect().await?.request("oarlock/open", params).await?)
+    target.ask("oarlock/open", params).await
 }
 
 /// Mention a file, or lines of it, in the prompt of Claude Code
@@ -64,7 +64,7 @@ impl MentionArgs {
         let lines = self.place.lines();
         let (first, last) = (lines.map(|lines| lines.0), lines.map(|lines| lines.1));
         let params = json!({ "path": path, "lineStart": first, "lineEnd": last, "to": self.to });
-        let answer = self.target.connect().await?.request("oarlock/mention", &params).await?;
+        let answer = self.target.ask("oarlock/mention", &params).await?;
         let line = match answer["clients"].as_u64() {
             Some(0) | None => "no session is ready; the mention waits for the next one".to_owned(),
             Some(1) => format!("mentioned {}", path.display()),
@@ -101,6 +101,6 @@ impl ResumeArgs {
 }
 
 async fn set_paused(target: &Target, paused: bool) -> anyhow::Result<()> {
-    let answer = target.connect().await?.request("oarlock/pause", &json!({ "paused": paused })).await?;
+    let answer = target.ask("oarlock/pause", &json!({ "paused": paused })).await?;
     show(target, &answer, if paused { "sharing is paused" } else { "sharing goes on" })
 }

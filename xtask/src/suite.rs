@@ -1,0 +1,201 @@
+//! `cargo xtask test`: the one command that passes all tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::steps::Steps;
+use crate::{shell, tidy};
+
+/// How many of the end-to-end scenarios run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Those of every commit.
+    Usual,
+    /// All, on every version of the CLI; the result is kept as `docs/full-matrix.md`.
+    Full,
+}
+
+pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
+    let targets = test_targets(&shell::root().join("crates"))?;
+    let mut steps = Steps::default();
+
+    steps.command("format", &mut cargo(&["fmt", "--all", "--check"]));
+    steps.command("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    steps.command("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
+    steps.check("tidy", tidy::run);
+
+    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--examples"]);
+    for target in targets.iter().filter(|target| *target != "e2e") {
+        tests.args(["--test", target]);
+    }
+    steps.tests("tests", &mut tests, |_| {});
+    steps.tests("doc tests", &mut cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]), |_| {});
+
+    let mut matrix = Matrix::default();
+    if targets.contains("e2e") {
+        let mut command = cargo(&["test", "-p", "oarlock", "--test", "e2e"]);
+        if extent == Extent::Full {
+            command.env("OARLOCK_E2E", "full");
+        }
+        steps.tests("e2e", &mut command, |line| matrix.see(line));
+    } else {
+        steps.skip("e2e", "there is no test target e2e");
+    }
+    if extent == Extent::Full {
+        steps.check("matrix", || {
+            // An old table says more than an empty one.
+            ensure!(!matrix.results.is_empty(), "no scenario ran; docs/full-matrix.md is left as it was");
+            let path = shell::root().join("docs/full-matrix.md");
+            fs::create_dir_all(shell::root().join("docs"))?;
+            fs::write(&path, matrix.page(&shell::today()?)).context("failed to write docs/full-matrix.md")
+        });
+    }
+
+    let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    Ok(if steps.finish(in_ci) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = shell::cargo_command();
+    command.args(arguments);
+    command
+}
+
+/// The names of all integration tests, so that the end-to-end one can be run apart.
+fn test_targets(crates: &Path) -> Result<BTreeSet<String>> {
+    let mut targets = BTreeSet::new();
+    for entry in fs::read_dir(crates).context("failed to list crates/")? {
+        let Ok(tests) = fs::read_dir(entry?.path().join("tests")) else { continue };
+        for test in tests {
+            let path = test?.path();
+            let is_target = path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").is_file();
+            if let (true, Some(name)) = (is_target, path.file_stem()) {
+                targets.insert(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    Ok(targets)
+}
+
+/// Scenarios by CLI versions, read from the lines `test SCENARIO::VERSION ... ok` and the optional
+/// lines `time SCENARIO::VERSION 1.2s`.
+#[derive(Debug, Default)]
+struct Matrix {
+    results: BTreeMap<String, BTreeMap<String, Cell>>,
+}
+
+#[derive(Debug, Default)]
+struct Cell {
+    result: String,
+    time: String,
+}
+
+impl Matrix {
+    fn see(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, result, time) = match words[..] {
+            ["test", name, "...", result] => (name, result, ""),
+            ["test", name, "...", result, time] => (name, result, time.trim_matches(['(', ')', '<', '>'])),
+            ["time", name, time] => (name, "", time),
+            _ => return,
+        };
+        let Some((scenario, version)) = name.rsplit_once("::") else { return };
+        let cell =
+            self.results.entry(scenario.to_owned()).or_default().entry(version.to_owned()).or_default();
+        for (field, value) in [(&mut cell.result, result), (&mut cell.time, time)] {
+            if !value.is_empty() {
+                value.clone_into(field);
+            }
+        }
+    }
+
+    fn page(&self, date: &str) -> String {
+        let versions: BTreeSet<&String> = self.results.values().flat_map(BTreeMap::keys).collect();
+        let cells = || self.results.values().flat_map(BTreeMap::values);
+        let passed = cells().filter(|cell| cell.result == "ok").count();
+        let mut page = format!(
+            "# End-to-end scenarios on the real CLI\n\nMade by `cargo xtask test --full` on {date}: {passed} of {} passed.\n\n",
+            cells().count()
+        );
+        let mut rule = String::from("| --- |");
+        page.push_str("| scenario |");
+        for version in &versions {
+            let _ = write!(page, " {version} |");
+            rule.push_str(" --- |");
+        }
+        let _ = writeln!(page, "\n{rule}");
+        for (scenario, cells) in &self.results {
+            let _ = write!(page, "| `{scenario}` |");
+            for version in &versions {
+                let text = match cells.get(*version) {
+                    None => "–".to_owned(),
+                    Some(Cell { result, time }) => {
+                        let result = match result.as_str() {
+                            "ok" => "pass",
+                            "FAILED" => "**FAIL**",
+                            "" => "no result",
+                            other => other,
+                        };
+                        format!("{result} {time}").trim_end().to_owned()
+                    }
+                };
+                let _ = write!(page, " {text} |");
+            }
+            page.push('\n');
+        }
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_matrix_has_a_row_per_scenario_and_a_column_per_version() {
+        let mut matrix = Matrix::default();
+        for line in [
+            "running 3 tests",
+            "test edit_accepted::2.1.197 ... ok",
+            "time edit_accepted::2.1.197 1.2s",
+            "test edit_accepted::2.1.325 ... FAILED",
+            "test auto_mode::2.1.325    ... ok (0.7s)",
+            "test result: FAILED. 2 passed; 1 failed; 0 ignored",
+        ] {
+            matrix.see(line);
+        }
+        let page = matrix.page("2026-01-31");
+        assert!(page.contains("on 2026-01-31: 2 of 3 passed."), "{page}");
+        assert!(
+            page.ends_with(
+                "\
+| scenario | 2.1.197 | 2.1.325 |
+| --- | --- | --- |
+| `auto_mode` | – | pass 0.7s |
+| `edit_accepted` | pass 1.2s | **FAIL** |
+"
+            ),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn targets_are_files_and_folders_with_a_main() {
+        let folder = std::env::temp_dir().join(format!("xtask-targets-{}", std::process::id()));
+        for (path, text) in [("a/tests/one.rs", ""), ("a/tests/two/main.rs", ""), ("a/tests/data/x.json", "")]
+        {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::create_dir_all(folder.join("b/src")).unwrap();
+        let targets = test_targets(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(targets.unwrap().into_iter().collect::<Vec<_>>(), ["one", "two"]);
+    }
+}
