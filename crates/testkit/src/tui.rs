@@ -15,6 +15,8 @@ use tokio::sync::watch;
 
 const ROWS: u16 = 50;
 const COLUMNS: u16 = 140;
+/// When text that does not show up counts as dropped.
+const RETYPE: Duration = Duration::from_secs(5);
 
 /// What to start in a terminal.
 #[derive(Debug, Clone)]
@@ -178,17 +180,24 @@ impl Tui {
         self.input.send(bytes).map_err(|_| self.failure("the terminal takes no more input"))
     }
 
-    /// Types a prompt, waits until the input line shows its end, and submits it. Return straight after the text would
-    /// be taken for a line feed of a pasted block.
+    /// Types a prompt, waits until the screen shows its end, and submits it. Return straight after the text would be
+    /// taken for a line feed of a pasted block. A program that has just closed a dialogue may drop what is typed;
+    /// then the line is cleared and typed again.
     pub async fn submit(&self, prompt: &str, within: Duration) -> Result<()> {
-        self.type_text(prompt)?;
-        let shown: String = prompt.chars().rev().take(16).filter(|c| !c.is_whitespace()).collect();
-        let shown: String = shown.chars().rev().collect();
-        self.wait_until(&format!("the prompt {prompt:?} to be typed"), within, |screen| {
-            screen.split_whitespace().collect::<String>().contains(&shown)
-        })
-        .await?;
-        self.press(Key::Enter)
+        let blankless = |text: &str| text.split_whitespace().collect::<String>();
+        let typed = blankless(prompt);
+        let tail = &typed[typed.char_indices().rev().nth(15).map_or(0, |(index, _)| index)..];
+        let limit = tokio::time::Instant::now() + within;
+        loop {
+            self.type_text(prompt)?;
+            let left = limit.saturating_duration_since(tokio::time::Instant::now()).min(RETYPE);
+            let what = format!("the prompt {prompt:?} to be typed");
+            match self.wait_until(&what, left, |screen| blankless(screen).contains(tail)).await {
+                Ok(_) => return self.press(Key::Enter),
+                Err(error) if tokio::time::Instant::now() >= limit => return Err(error),
+                Err(_) => self.press(Key::Control('u'))?,
+            }
+        }
     }
 
     /// Waits until the screen shows `text`.

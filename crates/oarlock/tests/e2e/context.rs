@@ -68,10 +68,11 @@ pub(crate) async fn new_diagnostics_reach_the_model(stage: Stage) -> Result<()> 
 pub(crate) async fn model_asks_for_diagnostics(stage: Stage) -> Result<()> {
     let path = stage.sandbox.write("a.py", "x = oops\n")?;
     let engine = stage.serve(&[]).await?;
-    let allowed = ["--ide", "--allowedTools", "mcp__ide__getDiagnostics"];
-    let tui = stage.join(&engine, &stage.claude()?.args(allowed)).await?;
+    // The tool is listed once there is something to tell; a CLI that lists again later gives no sign of it.
     let problems = aside(&stage, "problems.json", &problems(&path)?.to_string())?;
     engine.ide(&["diagnostics", problems.to_str().context("not UTF-8")?]).await?;
+    let allowed = ["--ide", "--allowedTools", "mcp__ide__getDiagnostics"];
+    let tui = stage.join(&engine, &stage.claude()?.args(allowed)).await?;
     let uri = format!("file://{}", path.display());
     let script = Script::new().turn([tool("mcp__ide__getDiagnostics", json!({"uri": uri}))]);
     stage.prompt(&tui, "ask", script).await?;
