@@ -45,7 +45,7 @@ impl Rig {
 
     async fn texts(&self, id: i64) -> Vec<String> {
         let answer = self.client.answer(id, SOON).await.unwrap();
-        let content = answer["result"]["content"].as_array().unwrap();
+        let content = answer["content"].as_array().unwrap();
         content.iter().map(|block| block["text"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -104,11 +104,11 @@ async fn selections_mentions_and_pauses_reach_the_client() {
     rig.sandbox.write("sub dir/é.py", "x = 1\ny = 2\nz = 3\n").unwrap();
     rig.engine.ide(&["select", "sub dir/é.py:2-3"]).await.unwrap();
     let told = rig.client.notification("selection_changed", SOON).await.unwrap();
-    assert_eq!(told["params"]["text"], "y = 2\nz = 3");
+    assert_eq!(told["text"], "y = 2\nz = 3");
     rig.engine.ide(&["mention", "sub dir/é.py:1-2"]).await.unwrap();
     let told = rig.client.notification("at_mentioned", SOON).await.unwrap();
     assert_eq!(
-        told["params"],
+        told,
         json!({
             "filePath": rig.sandbox.work().join("sub dir/é.py"), "lineStart": 0, "lineEnd": 1,
         })

@@ -87,7 +87,11 @@ impl McpClient {
 
     /// The result of the request `id`; a JSON-RPC error is an error.
     pub async fn answer(&self, id: i64, within: Duration) -> Result<Value> {
-        let message = self.message(&format!("the answer to request {id}"), within, |m| m["id"] == id).await?;
+        let message = self
+            .message(&format!("the answer to request {id}"), within, |m| {
+                m["id"] == id && m.get("method").is_none()
+            })
+            .await?;
         match message.get("error") {
             Some(error) => bail!("request {id} was answered with the error {error}"),
             None => Ok(message["result"].clone()),

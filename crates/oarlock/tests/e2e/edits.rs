@@ -61,7 +61,7 @@ pub(crate) async fn edit_accepted_by_policy(stage: Stage) -> Result<()> {
     ensure!(stage.read(&path)? == "x = 10\n");
     let decided = engine.event("diff_decided", PATIENCE).await?;
     ensure!(
-        decided["decision"] == "accepted" && decided["by"] == "policy",
+        decided["decision"] == "accepted" && decided["by"] == "editor",
         "decided by something else: {decided}"
     );
     Ok(())
