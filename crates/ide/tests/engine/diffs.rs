@@ -260,7 +260,7 @@ async fn ide_diff_10_a_lost_editor_is_a_tool_error() {
     client.settle_accounts().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ide_diff_10_a_server_that_stops_answers_with_tool_errors_and_says_goodbye() {
     let rig = Rig::start().await;
     let file = rig.home.file("a.py", OLD);
@@ -289,7 +289,7 @@ async fn ide_diff_10_a_server_that_stops_answers_with_tool_errors_and_says_goodb
     assert_eq!(print_of(&file), before);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ide_diff_10_when_the_server_stops_the_editor_may_close_its_views() {
     let rig = Rig::start().await;
     let file = rig.home.file("a.py", OLD);

@@ -468,11 +468,12 @@ async fn garbage_after_the_upgrade_ends_only_its_own_connection() {
     let mut other = rig.cli().await;
     let unmasked = b"\x81\x02{}";
     let http = b"GET / HTTP/1.1\r\nHost: localhost\r\n".repeat(10);
-    for garbage in [unmasked.as_slice(), &[0xff; 200], &http, &[0; 200]] {
+    let not_utf8 = frame(true, TEXT, b"{\"id\":\"\xff\"}");
+    for garbage in [unmasked.as_slice(), &[0xff; 200], &http, &[0; 200], &not_utf8] {
         let mut client = rig.client().await;
         client.socket.write(garbage).await;
         if let Some((code, _)) = client.closed().await {
-            assert!([1002, 1009].contains(&code), "{code} for {garbage:?}");
+            assert!([1002, 1007, 1009].contains(&code), "{code} for {garbage:?}");
         }
         other.ping().await;
     }

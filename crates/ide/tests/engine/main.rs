@@ -11,6 +11,7 @@ mod dialects;
 mod diff_property;
 mod diffs;
 mod gate;
+mod headless;
 mod keepalive;
 mod lifecycle;
 mod mcp;

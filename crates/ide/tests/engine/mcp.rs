@@ -184,6 +184,37 @@ async fn ide_mcp_07_what_is_no_message_is_refused_and_the_connection_lives() {
 }
 
 #[tokio::test]
+async fn ide_mcp_07_deeply_nested_input_is_survived() {
+    let rig = Rig::start().await;
+    let mut client = rig.mcp().await;
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    client.socket.send_text(&"[".repeat(200_000)).await;
+    assert_eq!(error_code(&client.receive().await), -32700);
+    client.socket.send_text(&deep).await;
+    assert_eq!(error_code(&client.receive().await), -32600);
+    for (id, text) in [
+        (1, format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{deep}}}"#)),
+        (2, format!(r#"{{"jsonrpc":"2.0","id":2,"method":"initialize","params":{{"x":{deep}}}}}"#)),
+        (
+            3,
+            format!(
+                r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"openFile","arguments":{deep}}}}}"#
+            ),
+        ),
+        (
+            4,
+            format!(
+                r#"{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{{"name":"openFile","arguments":{{"filePath":{deep}}}}}}}"#
+            ),
+        ),
+    ] {
+        client.socket.send_text(&text).await;
+        assert_eq!(client.receive().await["id"], id);
+    }
+    client.ping().await;
+}
+
+#[tokio::test]
 async fn ide_mcp_07_answers_to_nothing_are_passed_over() {
     let rig = Rig::start().await;
     let mut client = rig.mcp().await;

@@ -123,6 +123,20 @@ async fn write_file_of_a_client_that_is_gone_writes_nothing() {
 }
 
 #[tokio::test]
+async fn write_file_that_is_cancelled_writes_nothing_whatever_is_decided_later() {
+    let (rig, mut client) = vault().await;
+    let file = rig.home.file("a.md", "old\n");
+    let id = client.ask("writeFile", json!({ "path": "a.md", "content": "new\n" })).await;
+    let shown = rig.editor.shown().await;
+    client.notify("notifications/cancelled", json!({ "requestId": id, "reason": "user-cancel" })).await;
+    client.ping().await;
+    shown.accept();
+    let answer = client.answer(&id).await;
+    assert!(answer["error"].is_object(), "{answer}");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "old\n");
+}
+
+#[tokio::test]
 async fn write_file_looks_at_the_path_again_after_the_review() {
     let (rig, mut client) = vault().await;
     let outside = rig.home.path().join("outside.md");
