@@ -1,0 +1,296 @@
+//! The configuration: defaults, then the user's file, the project's file, the environment, and flags, each over the
+//! one before.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+use oarlock_ide::consent::{Consent, Rules};
+use oarlock_ide::headless::OnDiff;
+use oarlock_ide::{DiagnosticsTimes, Keepalive, Limits, Options};
+use serde::Serialize;
+
+use crate::exit::Failure;
+
+mod file;
+mod keys;
+mod value;
+
+pub(crate) use keys::{Config, KEYS, Key, Project};
+pub(crate) use value::DiffPolicy;
+
+use file::File;
+
+/// The project's file, in the first folder of its workspace.
+pub(crate) const PROJECT_FILE: &str = ".oarlock.toml";
+
+/// A value and where it came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting<T> {
+    /// The value that counts.
+    pub(crate) value: T,
+    /// Who set it.
+    pub(crate) origin: Origin,
+}
+
+impl<T> Setting<T> {
+    fn new(value: T) -> Self {
+        Self { value, origin: Origin::Default }
+    }
+
+    /// A flag of the command line counts more than anything else.
+    pub(crate) fn override_with(&mut self, flag: Option<T>) {
+        if let Some(value) = flag {
+            *self = Self { value, origin: Origin::Flag };
+        }
+    }
+}
+
+/// Who set a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Origin {
+    /// Nobody.
+    Default,
+    /// The user's file.
+    User(Place),
+    /// The project's file.
+    Project(Place),
+    /// A variable of the environment.
+    Environment {
+        /// Its name.
+        variable: String,
+    },
+    /// A flag of the command line.
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::User(place) => write!(f, "user file {place}"),
+            Self::Project(place) => write!(f, "project file {place}"),
+            Self::Environment { variable } => write!(f, "variable {variable}"),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Place {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// The line, from 1.
+    pub(crate) line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+/// Where settings were looked for, and what of them does not count.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// The user's file, whether it exists or not; none without a home directory.
+    pub(crate) user: Option<PathBuf>,
+    /// The project's file, whether it exists or not.
+    pub(crate) project: PathBuf,
+    /// What the project adds to `share.ignore`, and where it says so.
+    pub(crate) project_ignore: Option<(Vec<String>, Place)>,
+    /// What was passed over.
+    pub(crate) ignored: Vec<Ignored>,
+}
+
+/// A setting that does not count.
+#[derive(Debug, Serialize)]
+pub(crate) struct Ignored {
+    /// Its key as it was written.
+    pub(crate) key: String,
+    /// Where it is.
+    pub(crate) place: Place,
+    /// Why it does not count, and what to do.
+    pub(crate) why: String,
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: `{}` does not count: {}", self.place, self.key, self.why)
+    }
+}
+
+/// The user's file: `$XDG_CONFIG_HOME/oarlock/config.toml`, else `~/.config/oarlock/config.toml`.
+pub(crate) fn user_file() -> Option<PathBuf> {
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.config_dir().join("oarlock").join("config.toml"))
+}
+
+impl Config {
+    /// Reads all layers for a workspace, and warns of settings that do not count.
+    pub(crate) fn load(workspace: &Path) -> anyhow::Result<Self> {
+        let config = Self::read(workspace)?;
+        for ignored in &config.sources.ignored {
+            crate::output::warn(&ignored.to_string());
+        }
+        Ok(config)
+    }
+
+    /// Reads all layers for a workspace. What does not count is in [`Sources::ignored`].
+    pub(crate) fn read(workspace: &Path) -> anyhow::Result<Self> {
+        let variable = |name: &str| match std::env::var(name) {
+            Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage(format!("{name} is not UTF-8"))),
+        };
+        Self::layered(user_file(), workspace.join(PROJECT_FILE), variable)
+    }
+
+    fn layered(
+        user: Option<PathBuf>,
+        project: PathBuf,
+        variable: impl Fn(&str) -> anyhow::Result<Option<String>>,
+    ) -> anyhow::Result<Self> {
+        let mut config = Self::default();
+        config.sources = Sources { user, project, ..Sources::default() };
+        if let Some(file) = config.sources.user.as_deref().map(File::read).transpose()?.flatten() {
+            config.take_user(&file)?;
+        }
+        if let Some(file) = File::read(&config.sources.project)? {
+            config.take_project(&file)?;
+        }
+        for key in KEYS {
+            let name = key.variable();
+            let Some(text) = variable(&name)? else { continue };
+            let value = value::from_variable(&text, key.accepts).ok_or_else(|| {
+                Failure::usage(format!("{name}={text} is wrong: expected {}", key.expected))
+            })?;
+            (key.set)(&mut config, &value, Origin::Environment { variable: name });
+        }
+        Ok(config)
+    }
+
+    fn take_user(&mut self, file: &File) -> anyhow::Result<()> {
+        for entry in &file.entries {
+            match file.key_of(entry)? {
+                Ok(key) => (key.set)(self, &entry.value, Origin::User(entry.place.clone())),
+                Err(unknown) => self.sources.ignored.push(unknown),
+            }
+        }
+        Ok(())
+    }
+
+    /// A project file may only tighten. What it may not do is refused, and the rest goes on.
+    fn take_project(&mut self, file: &File) -> anyhow::Result<()> {
+        for entry in &file.entries {
+            let key = match file.key_of(entry)? {
+                Ok(key) => key,
+                Err(unknown) => {
+                    self.sources.ignored.push(unknown);
+                    continue;
+                }
+            };
+            let refusal = match key.project {
+                Project::Free => None,
+                Project::Refused => {
+                    Some("a project file may come from somebody else, so it may not set this")
+                }
+                Project::Adds => self.add_ignore_rules(entry),
+                Project::TurnsOn => match (entry.value.as_bool(), self.share_git_ignored.value) {
+                    (Some(true), _) => None,
+                    (_, true) => Some("a project file may only turn this on"),
+                    // It is off already.
+                    (_, false) => continue,
+                },
+                Project::Lowers => {
+                    let limit = self.share_max_bytes.value;
+                    let lower = entry
+                        .value
+                        .as_integer()
+                        .is_some_and(|n| usize::try_from(n).is_ok_and(|n| n <= limit));
+                    (!lower).then_some("a project file may only lower this")
+                }
+            };
+            if let Some(why) = refusal {
+                self.sources.refuse(entry, why);
+            } else if key.project != Project::Adds {
+                (key.set)(self, &entry.value, Origin::Project(entry.place.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the project's rules, but for those that take a rule back.
+    fn add_ignore_rules(&mut self, entry: &file::Entry) -> Option<&'static str> {
+        let rules = entry.value.as_array().into_iter().flatten().filter_map(toml::Value::as_str);
+        let (back, rules): (Vec<&str>, Vec<&str>) = rules.partition(|rule| rule.starts_with('!'));
+        self.sources.project_ignore =
+            Some((rules.into_iter().map(str::to_owned).collect(), entry.place.clone()));
+        (!back.is_empty()).then_some("a project file may not take rules back with `!`; its other rules count")
+    }
+
+    /// What may be shared.
+    pub(crate) fn consent_rules(&self) -> Rules {
+        Rules {
+            user: self.share_ignore.value.clone(),
+            project: self.sources.project_ignore.iter().flat_map(|(rules, _)| rules).cloned().collect(),
+            git_ignored: self.share_git_ignored.value,
+            limit: self.share_max_bytes.value,
+        }
+    }
+
+    /// What a server for these folders is set up with.
+    pub(crate) fn options(&self, workspace: Vec<PathBuf>) -> anyhow::Result<Options> {
+        let consent = Consent::new(&workspace, &self.consent_rules()).map_err(Failure::usage)?;
+        let every = self.ide_keepalive.value.0;
+        Ok(Options {
+            name: self.ide_name.value.clone(),
+            port: self.ide_port.value,
+            listen: self.ide_listen.value,
+            allow_hosts: self.ide_allow_hosts.value.clone(),
+            dialect: self.ide_dialect.value,
+            lock_dir: self.ide_lock_dir.value.clone(),
+            limits: Limits {
+                handshake: self.ide_handshake_timeout.value.0,
+                message: self.ide_max_message.value,
+                clients: self.ide_max_clients.value,
+                pending: self.ide_max_pending.value,
+                queued: self.ide_max_queued.value,
+            },
+            keepalive: (!every.is_zero())
+                .then_some(Keepalive { every, dead_after: self.ide_ping_timeout.value.0 }),
+            debounce: self.ide_debounce_ms.value.0,
+            diagnostics: DiagnosticsTimes {
+                file: self.ide_diagnostics_file_ms.value.0,
+                all: self.ide_diagnostics_all_ms.value.0,
+                model: self.ide_diagnostics_model_ms.value.0,
+            },
+            allow_write: self.ide_allow_write.value,
+            consent: Some(consent),
+            workspace,
+            ..Options::default()
+        })
+    }
+
+    /// What decides a diff where no terminal is free to ask: `ask` waits for a command.
+    pub(crate) fn on_diff_without_terminal(&self) -> OnDiff {
+        match self.ide_on_diff.value {
+            DiffPolicy::Ask => OnDiff::Wait,
+            DiffPolicy::Accept => OnDiff::Accept,
+            DiffPolicy::Reject => OnDiff::Reject,
+        }
+    }
+}
+
+impl Sources {
+    fn refuse(&mut self, entry: &file::Entry, why: &str) {
+        let user = self.user.as_ref().map_or("the user's file".into(), |file| file.display().to_string());
+        let why = format!("{why}; if you want it, put it into {user}");
+        self.ignored.push(Ignored { key: entry.key.clone(), place: entry.place.clone(), why });
+    }
+}
+
+#[cfg(test)]
+mod tests;
