@@ -153,8 +153,8 @@ impl Config {
         project: PathBuf,
         variable: impl Fn(&str) -> anyhow::Result<Option<String>>,
     ) -> anyhow::Result<Self> {
-        let mut config = Self::default();
-        config.sources = Sources { user, project, ..Sources::default() };
+        let sources = Sources { user, project, ..Sources::default() };
+        let mut config = Self { sources, ..Self::default() };
         if let Some(file) = config.sources.user.as_deref().map(File::read).transpose()?.flatten() {
             config.take_user(&file)?;
         }
