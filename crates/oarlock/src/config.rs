@@ -108,7 +108,7 @@ pub(crate) struct Sources {
 /// A setting that does not count.
 #[derive(Debug, Serialize)]
 pub(crate) struct Ignored {
-    /// Its key as it was written.
+    /// Its key, and if only a part of its value does not count, that part.
     pub(crate) key: String,
     /// Where it is.
     pub(crate) place: Place,
@@ -174,8 +174,11 @@ impl Config {
 
     fn take_user(&mut self, file: &File) -> anyhow::Result<()> {
         for entry in &file.entries {
-            match file.key_of(entry)? {
-                Ok(key) => (key.set)(self, &entry.value, Origin::User(entry.place.clone())),
+            match entry.known() {
+                Ok(key) => {
+                    entry.check(key)?;
+                    (key.set)(self, &entry.value, Origin::User(entry.place.clone()));
+                }
                 Err(unknown) => self.sources.ignored.push(unknown),
             }
         }
@@ -185,19 +188,26 @@ impl Config {
     /// A project file may only tighten. What it may not do is refused, and the rest goes on.
     fn take_project(&mut self, file: &File) -> anyhow::Result<()> {
         for entry in &file.entries {
-            let key = match file.key_of(entry)? {
+            let key = match entry.known() {
                 Ok(key) => key,
                 Err(unknown) => {
                     self.sources.ignored.push(unknown);
                     continue;
                 }
             };
+            // What is refused anyway may be of any type.
+            if key.project != Project::Refused {
+                entry.check(key)?;
+            }
             let refusal = match key.project {
                 Project::Free => None,
                 Project::Refused => {
                     Some("a project file may come from somebody else, so it may not set this")
                 }
-                Project::Adds => self.add_ignore_rules(entry),
+                Project::Adds => {
+                    self.add_ignore_rules(entry);
+                    continue;
+                }
                 Project::TurnsOn => match (entry.value.as_bool(), self.share_git_ignored.value) {
                     (Some(true), _) => None,
                     (_, true) => Some("a project file may only turn this on"),
@@ -206,29 +216,29 @@ impl Config {
                 },
                 Project::Lowers => {
                     let limit = self.share_max_bytes.value;
-                    let lower = entry
-                        .value
-                        .as_integer()
-                        .is_some_and(|n| usize::try_from(n).is_ok_and(|n| n <= limit));
+                    let given = entry.value.as_integer().and_then(|given| usize::try_from(given).ok());
+                    let lower = given.is_some_and(|given| given <= limit);
                     (!lower).then_some("a project file may only lower this")
                 }
             };
-            if let Some(why) = refusal {
-                self.sources.refuse(entry, why);
-            } else if key.project != Project::Adds {
-                (key.set)(self, &entry.value, Origin::Project(entry.place.clone()));
+            match refusal {
+                Some(why) => self.sources.refuse(entry, entry.key.clone(), why),
+                None => (key.set)(self, &entry.value, Origin::Project(entry.place.clone())),
             }
         }
         Ok(())
     }
 
     /// Takes the project's rules, but for those that take a rule back.
-    fn add_ignore_rules(&mut self, entry: &file::Entry) -> Option<&'static str> {
+    fn add_ignore_rules(&mut self, entry: &file::Entry) {
         let rules = entry.value.as_array().into_iter().flatten().filter_map(toml::Value::as_str);
         let (back, rules): (Vec<&str>, Vec<&str>) = rules.partition(|rule| rule.starts_with('!'));
-        self.sources.project_ignore =
-            Some((rules.into_iter().map(str::to_owned).collect(), entry.place.clone()));
-        (!back.is_empty()).then_some("a project file may not take rules back with `!`; its other rules count")
+        for rule in back {
+            let key = format!("{}: {rule}", entry.key);
+            self.sources.refuse(entry, key, "a project file may not take a rule back");
+        }
+        let rules = rules.into_iter().map(str::to_owned).collect();
+        self.sources.project_ignore = Some((rules, entry.place.clone()));
     }
 
     /// What may be shared.
@@ -285,10 +295,10 @@ impl Config {
 }
 
 impl Sources {
-    fn refuse(&mut self, entry: &file::Entry, why: &str) {
+    fn refuse(&mut self, entry: &file::Entry, key: String, why: &str) {
         let user = self.user.as_ref().map_or("the user's file".into(), |file| file.display().to_string());
         let why = format!("{why}; if you want it, put it into {user}");
-        self.ignored.push(Ignored { key: entry.key.clone(), place: entry.place.clone(), why });
+        self.ignored.push(Ignored { key, place: entry.place.clone(), why });
     }
 }
 

@@ -69,26 +69,31 @@ impl File {
         entries.sort_by_key(|entry| entry.place.line);
         Ok(Self { entries })
     }
+}
 
-    /// The key of an entry, or why it is none.
-    ///
-    /// # Errors
-    /// When the value has the wrong type. A limit that silently does not count would be worse than no start.
-    pub(super) fn key_of(&self, entry: &Entry) -> anyhow::Result<Result<&'static Key, Ignored>> {
-        let Entry { key: name, value, place } = entry;
-        let Some(key) = KEYS.iter().find(|key| key.name == name) else {
-            let nearest = nearest(name).map_or(String::new(), |key| format!("; did you mean `{key}`?"));
-            let why = format!("there is no such key{nearest} (`oarlock config` lists them)");
-            return Ok(Err(Ignored { key: name.clone(), place: place.clone(), why }));
-        };
-        if !(key.accepts)(value) {
-            let found = value.type_str();
-            return Err(Failure::usage(format!(
-                "{place}: `{name}` is wrong: expected {}, found {found} {value}",
-                key.expected
-            )));
+impl Entry {
+    /// The key of the table, or why there is none.
+    pub(super) fn known(&self) -> Result<&'static Key, Ignored> {
+        KEYS.iter().find(|key| key.name == self.key).ok_or_else(|| {
+            let nearest = nearest(&self.key).map_or(String::new(), |key| format!("; did you mean `{key}`?"));
+            Ignored {
+                // A key may be any text, and this one is printed.
+                key: self.key.escape_debug().to_string(),
+                place: self.place.clone(),
+                why: format!("there is no such key{nearest} (`oarlock config` lists them)"),
+            }
+        })
+    }
+
+    /// Whether the value has the key's type. If not, nothing goes on: a limit that silently does not count would be
+    /// worse than no start.
+    pub(super) fn check(&self, key: &Key) -> anyhow::Result<()> {
+        if (key.accepts)(&self.value) {
+            return Ok(());
         }
-        Ok(Ok(key))
+        let Self { key: name, value, place } = self;
+        let (expected, found) = (key.expected, value.type_str());
+        Err(Failure::usage(format!("{place}: `{name}` is wrong: expected {expected}, found {found} {value}")))
     }
 }
 

@@ -118,7 +118,7 @@ fn every_key_can_be_set_by_the_user_and_by_a_variable() {
 fn a_project_may_not_relax_anything() {
     // Every key but those that a project may tighten is refused, whatever it says.
     let project = r#"
-        ide = { port = 2, listen = "0.0.0.0", allow_hosts = ["h"], dialect = "vault", on_diff = "accept",
+        ide = { port = "of any type", listen = "0.0.0.0", allow_hosts = ["h"], dialect = "vault", on_diff = "accept",
             lock_dir = "/l", allow_write = true, formatter = ["f"], keepalive = 0, ping_timeout = 1.5,
             debounce_ms = 7, handshake_timeout = 8, max_message = 9, max_clients = 10, max_pending = 11,
             max_queued = 12, diagnostics_file_ms = 13, diagnostics_all_ms = 14, diagnostics_model_ms = 15 }
@@ -143,7 +143,7 @@ fn a_project_may_tighten() {
     assert_eq!(rules.project, ["a", "c"]);
     assert!(rules.git_ignored);
     assert_eq!(rules.limit, 10);
-    assert_eq!(reasons(&config), [".oarlock.toml:2 share.ignore"]);
+    assert_eq!(reasons(&config), [".oarlock.toml:2 share.ignore: !b"]);
     config.options(vec!["/w".into()]).unwrap();
 }
 
@@ -177,6 +177,8 @@ fn unknown_keys_are_passed_over_with_a_hint() {
     );
     assert!(config.sources.ignored[1].why.contains("did you mean `ide.port`?"));
     assert!(!config.sources.ignored[2].why.contains("did you mean"));
+    let config = Desk::new("", "\"a\\u001b[2J\" = 1\n").read(&[]).unwrap();
+    assert!(!config.sources.ignored[0].to_string().contains('\u{1b}'), "it does not steer the terminal");
 }
 
 #[test]
