@@ -17,7 +17,7 @@ mod keys;
 mod value;
 
 pub(crate) use keys::{Config, KEYS, Key, Project};
-pub(crate) use value::DiffPolicy;
+pub(crate) use value::{DiffPolicy, Millis, Seconds};
 
 use file::File;
 

@@ -6,10 +6,12 @@
 use clap::{Parser, Subcommand};
 
 mod cmd;
+mod config;
 mod exit;
 mod memory;
 mod output;
 mod place;
+mod program;
 mod review;
 mod target;
 
@@ -28,11 +30,15 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Serve(cmd::serve::Args),
+    Claude(cmd::claude::Args),
     /// Talk to a running engine: list, tools, call, watch, select, mention, open, diffs, accept, reject, pause, resume
     #[command(subcommand)]
     Ide(cmd::ide::Command),
     Mcp(cmd::mcp::Args),
     Demo(cmd::demo::Args),
+    Config(cmd::config::Args),
+    Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
     #[command(hide = true)]
     Reference(cmd::reference::Args),
 }
@@ -43,9 +49,13 @@ fn main() -> std::process::ExitCode {
     output::log_to_stderr(cli.verbose);
     let outcome = match cli.command {
         Command::Serve(args) => args.run(),
+        Command::Claude(args) => args.run(),
         Command::Ide(command) => command.run(),
         Command::Mcp(args) => args.run(),
         Command::Demo(args) => args.run(),
+        Command::Config(args) => args.run(),
+        Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
         Command::Reference(args) => args.run(),
     };
     exit::code(outcome)

@@ -1,6 +1,8 @@
 //! Which running engine a command talks to.
 
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use oarlock_ide::client::{Client, Credential};
@@ -26,7 +28,8 @@ pub(crate) struct Target {
 impl Target {
     /// The engine that is meant.
     pub(crate) fn find(&self) -> anyhow::Result<Running> {
-        pick(running()?, self.engine, &std::env::current_dir()?)
+        let engine = choose(running()?, &std::env::current_dir()?, self.engine)?;
+        engine.ok_or_else(|| Failure::not_found("no engine is running; start one with `oarlock serve`"))
     }
 
     /// Asks it one thing.
@@ -52,10 +55,68 @@ impl Target {
     }
 }
 
-/// All engines of this user that run.
+/// The engines that run and answer at their port.
 pub(crate) fn running() -> anyhow::Result<Vec<Running>> {
-    let dir = state::engines_dir(&Environment::from_process())?;
-    Ok(Engines::open(dir)?.running())
+    let engines = Engines::open(state::engines_dir(&Environment::from_process())?)?;
+    Ok(engines.running().into_iter().filter(|engine| answers(engine.port)).collect())
+}
+
+/// After a crash another process may have the engine's id; the port tells.
+fn answers(port: u16) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
+}
+
+/// Chooses: the one that was asked for, else the one whose folder is the nearest above the directory. `None` when none
+/// runs at all.
+pub(crate) fn choose(
+    running: Vec<Running>,
+    cwd: &Path,
+    asked: Option<u16>,
+) -> anyhow::Result<Option<Running>> {
+    if let Some(port) = asked {
+        let list = list(&running);
+        let found = running.into_iter().find(|engine| engine.port == port);
+        return found
+            .map(Some)
+            .ok_or_else(|| Failure::not_found(format!("no engine of Oarlock runs on port {port}; {list}")));
+    }
+    if running.is_empty() {
+        return Ok(None);
+    }
+    let nearness = |engine: &Running| {
+        let above = engine.workspace.iter().filter(|folder| cwd.starts_with(folder));
+        above.map(|folder| folder.components().count()).max()
+    };
+    let best = running.iter().filter_map(nearness).max();
+    let is_best = |engine: &&Running| best.is_some() && nearness(engine) == best;
+    let near: Vec<&Running> = running.iter().filter(is_best).collect();
+    match near.as_slice() {
+        [engine] => Ok(Some((*engine).clone())),
+        [] => Err(Failure::not_found(format!(
+            "no running engine has {} in its folders; choose one with --engine PORT, or start one here with `oarlock serve`; {}",
+            cwd.display(),
+            list(&running)
+        ))),
+        _ => Err(Failure::not_found(format!(
+            "several engines have {} in their folders; choose one with --engine PORT; {}",
+            cwd.display(),
+            list(&running)
+        ))),
+    }
+}
+
+fn list(running: &[Running]) -> String {
+    if running.is_empty() {
+        return "none is running".to_owned();
+    }
+    let mut text = "running:".to_owned();
+    for engine in running {
+        let folders: Vec<String> =
+            engine.workspace.iter().map(|folder| folder.display().to_string()).collect();
+        text.push_str(&format!("\n  --engine {}  {}", engine.port, folders.join(", ")));
+    }
+    text
 }
 
 /// The token that the engine's own clients use.
@@ -67,65 +128,57 @@ pub(crate) fn token(engine: &Running) -> anyhow::Result<Token> {
     lock.auth_token.with_context(|| format!("lock file {path} has no token; restart the engine"))
 }
 
-/// The engine with this port, or else the one whose folder is nearest above the directory.
-pub(crate) fn pick(engines: Vec<Running>, port: Option<u16>, cwd: &Path) -> anyhow::Result<Running> {
-    let list = |engines: &[Running]| -> String {
-        engines
-            .iter()
-            .map(|e| {
-                let folders: Vec<_> = e.workspace.iter().map(|f| f.display().to_string()).collect();
-                format!("\n  --engine {}  {} (pid {})", e.port, folders.join(", "), e.pid)
-            })
-            .collect()
-    };
-    if engines.is_empty() {
-        return Err(Failure::not_found("no engine is running; start one with `oarlock serve`"));
-    }
-    if let Some(port) = port {
-        let all = list(&engines);
-        let found = engines.into_iter().find(|engine| engine.port == port);
-        return found.ok_or_else(|| Failure::not_found(format!("no engine on port {port}; running:{all}")));
-    }
-    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
-    let nearness = |engine: &Running| -> usize {
-        let inside = engine.workspace.iter().filter(|folder| cwd.starts_with(folder));
-        inside.map(|folder| folder.components().count()).max().unwrap_or(0)
-    };
-    let best = engines.iter().map(nearness).max().unwrap_or(0);
-    let all = list(&engines);
-    let mut found = engines.into_iter().filter(|engine| best > 0 && nearness(engine) == best);
-    match (found.next(), found.next()) {
-        (Some(engine), None) => Ok(engine),
-        (Some(_), Some(_)) => {
-            Err(Failure::not_found(format!("several engines serve this directory; choose one:{all}")))
-        }
-        (None, _) => Err(Failure::not_found(format!("no engine serves {}; running:{all}", cwd.display()))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn engine(port: u16, folder: &str) -> Running {
+    fn engine(port: u16, folders: &[&str]) -> Running {
         Running {
             port,
             pid: 1,
-            workspace: vec![folder.into()],
-            control: Token::from_text("secret".into()),
-            lock: "/nowhere".into(),
+            workspace: folders.iter().map(Into::into).collect(),
+            control: Token::from_text("control".to_owned()),
+            lock: format!("/locks/{port}.lock").into(),
+        }
+    }
+
+    fn port(running: &[Running], cwd: &str, asked: Option<u16>) -> Result<Option<u16>, String> {
+        match choose(running.to_vec(), Path::new(cwd), asked) {
+            Ok(chosen) => Ok(chosen.map(|engine| engine.port)),
+            Err(error) => {
+                assert!(matches!(error.downcast_ref::<Failure>(), Some(Failure::NotFound(_))), "exit code 3");
+                Err(error.to_string())
+            }
         }
     }
 
     #[test]
-    fn the_nearest_folder_wins_and_a_tie_is_an_error() {
-        let engines = vec![engine(1, "/a"), engine(2, "/a/b"), engine(3, "/x")];
-        let cwd = Path::new("/a/b/c");
-        assert_eq!(pick(engines.clone(), None, cwd).unwrap().port, 2);
-        assert_eq!(pick(engines.clone(), Some(3), cwd).unwrap().port, 3);
-        let none = pick(engines, None, Path::new("/ab")).unwrap_err().to_string();
-        assert!(none.contains("--engine 3  /x") && !none.contains("secret"), "{none}");
-        let tie = vec![engine(1, "/a"), engine(2, "/a")];
-        assert!(pick(tie, None, cwd).unwrap_err().to_string().contains("several"));
+    fn the_nearest_folder_above_wins() {
+        let all = [engine(1, &["/w"]), engine(2, &["/x", "/w/a"]), engine(3, &["/w/a/b"])];
+        assert_eq!(port(&all, "/w", None), Ok(Some(1)));
+        assert_eq!(port(&all, "/w/a", None), Ok(Some(2)));
+        assert_eq!(port(&all, "/w/a/c", None), Ok(Some(2)));
+        assert_eq!(port(&all, "/w/a/b/c", None), Ok(Some(3)));
+        assert_eq!(port(&all, "/w/ab", None), Ok(Some(1)), "whole names only");
+        assert_eq!(port(&all, "/w/a", Some(3)), Ok(Some(3)), "the flag counts more");
+        assert_eq!(port(&[], "/w", None), Ok(None));
+    }
+
+    #[test]
+    fn none_or_two_that_match_are_listed() {
+        let two = [engine(1, &["/w"]), engine(2, &["/w"])];
+        let error = port(&two, "/w/a", None).unwrap_err();
+        assert!(
+            error.contains("several") && error.contains("--engine 1") && error.contains("--engine 2"),
+            "{error}"
+        );
+        let error = port(&two, "/elsewhere", None).unwrap_err();
+        assert!(
+            error.contains("no running engine has /elsewhere") && error.contains("--engine 2  /w"),
+            "{error}"
+        );
+        let error = port(&two, "/w", Some(9)).unwrap_err();
+        assert!(error.contains("port 9") && error.contains("--engine 1"), "{error}");
+        assert!(port(&[], "/w", Some(9)).unwrap_err().contains("none is running"));
     }
 }

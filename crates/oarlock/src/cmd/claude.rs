@@ -7,17 +7,17 @@ use std::process::Command;
 use std::sync::Arc;
 
 use oarlock_ide::Server;
+use oarlock_ide::discover::{self, Connects, Environment};
 use oarlock_ide::headless::HeadlessEditor;
 use oarlock_ide::state::Running;
 use serde_json::json;
 
 use crate::config::Config;
 use crate::output::{json_line, note, warn};
-use crate::program;
+use crate::{program, target};
 
 mod child;
 mod command_line;
-mod engine;
 mod plan;
 mod settings;
 
@@ -67,7 +67,7 @@ impl Args {
         let chosen_by = settings::mode_chosen_by(&line, settings::config_dir().as_deref(), &cwd);
         let plan = Plan::new(self.args, &line, chosen_by, variable);
         let engine = if plan.interactive || self.engine.is_some() {
-            let chosen = engine::choose(engine::running()?, &cwd, self.engine)?;
+            let chosen = target::choose(target::running()?, &cwd, self.engine)?;
             chosen.map_or(Engine::Own, |running| Engine::Running(Box::new(running)))
         } else {
             Engine::None
@@ -94,9 +94,16 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
+/// Why `claude` would not connect to this port from here, if it would not.
+fn obstacle(port: u16, cwd: &Path) -> Option<String> {
+    let environment = Environment { port: Some(port), auto_connect: None, ..Environment::from_process() };
+    let outcome = discover::discover(&environment, cwd).verdict.port_variable?;
+    (outcome.connects != Connects::Yes).then_some(outcome.text)
+}
+
 /// The command with everything that connects it, and a line that says so.
 fn connected(program: &Path, plan: &Plan, port: u16, cwd: &Path) -> Command {
-    if let Some(obstacle) = engine::obstacle(port, cwd) {
+    if let Some(obstacle) = obstacle(port, cwd) {
         warn(&obstacle);
     }
     let variables = plan::variables(port, variable);
@@ -111,8 +118,7 @@ fn connected(program: &Path, plan: &Plan, port: u16, cwd: &Path) -> Command {
 }
 
 fn run_with_own_engine(config: &Config, program: &Path, plan: &Plan, cwd: PathBuf) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = runtime.block_on(async {
+    let status = super::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let editor = HeadlessEditor::new(config.on_diff_without_terminal());
         let editor = editor.with_formatter(config.ide_formatter.value.clone());

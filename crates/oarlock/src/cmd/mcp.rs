@@ -7,6 +7,7 @@ use oarlock_ide::headless::HeadlessEditor;
 use oarlock_ide::{Options, server};
 use oarlock_wire::frame::Lines;
 
+use crate::config::Config;
 use crate::target;
 
 /// Serve the tools on stdin and stdout, for MCP clients that start their servers
@@ -31,17 +32,19 @@ impl Args {
     async fn serve(self) -> anyhow::Result<()> {
         let cwd = std::env::current_dir()?;
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
-        match target::pick(target::running()?, self.engine, &cwd) {
-            Ok(engine) => {
+        match target::choose(target::running()?, &cwd, self.engine) {
+            Ok(Some(engine)) => {
                 let token = target::token(&engine)?;
                 let frames = dial(engine.port, Credential::Token(&token)).await?;
                 let lines = Lines::new(stdin, stdout, Options::default().limits.message);
                 Ok(oarlock_wire::relay(lines, frames).await?)
             }
             Err(error) if self.engine.is_some() => Err(error),
-            Err(_) => {
-                let options = Options { workspace: vec![cwd], ..Options::default() };
-                server::serve_lines(Arc::new(HeadlessEditor::default()), options, stdin, stdout).await?;
+            // An engine of some other directory is no engine for this one.
+            Ok(None) | Err(_) => {
+                let config = Config::load(&cwd)?;
+                let editor = HeadlessEditor::default().with_formatter(config.ide_formatter.value.clone());
+                server::serve_lines(Arc::new(editor), config.options(vec![cwd])?, stdin, stdout).await?;
                 Ok(())
             }
         }

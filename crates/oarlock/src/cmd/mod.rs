@@ -1,7 +1,11 @@
 //! The commands, one file each.
 
+pub(crate) mod claude;
+pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod ide;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod reference;
 pub(crate) mod serve;

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use oarlock_ide::headless::{HeadlessEditor, OnDiff};
-use oarlock_ide::{Event, Keepalive, Options, Server};
+use oarlock_ide::{Event, Server};
 use oarlock_proto::ide::Dialect;
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use crate::config::{Config, DiffPolicy, Millis, Seconds};
+use crate::exit::Failure;
 use crate::output::{DIM, GOOD, STRONG, json_line, say, warn};
 use crate::review::TerminalReviewer;
 
@@ -64,16 +66,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DiffPolicy {
-    /// Ask on the terminal; without one, wait for `oarlock ide accept` or `reject`
-    Ask,
-    /// Accept every change as proposed
-    Accept,
-    /// Reject every change
-    Reject,
-}
-
 #[derive(Clone, Copy, ValueEnum)]
 enum DialectName {
     Vscode,
@@ -98,14 +90,16 @@ impl Args {
 
     async fn serve(self) -> anyhow::Result<()> {
         let at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !self.json;
-        let on_diff = match self.on_diff.unwrap_or(DiffPolicy::Ask) {
-            DiffPolicy::Accept => OnDiff::Accept,
-            DiffPolicy::Reject => OnDiff::Reject,
-            DiffPolicy::Ask if at_terminal => OnDiff::Ask(Arc::new(TerminalReviewer::default())),
-            DiffPolicy::Ask => OnDiff::Wait,
-        };
         let json = self.json;
-        let mut options = self.options()?;
+        let workspace =
+            if self.workspace.is_empty() { vec![std::env::current_dir()?] } else { self.workspace.clone() };
+        let config = self.configure(Config::load(&workspace[0])?)?;
+        let on_diff = match config.ide_on_diff.value {
+            DiffPolicy::Ask if at_terminal => OnDiff::Ask(Arc::new(TerminalReviewer::default())),
+            _ => config.on_diff_without_terminal(),
+        };
+        let editor = HeadlessEditor::new(on_diff).with_formatter(config.ide_formatter.value.clone());
+        let mut options = config.options(workspace)?;
         let mut written = None;
         options.observer = Some(if json {
             let (observer, done) = json_events();
@@ -122,7 +116,7 @@ impl Args {
         }
         // Before the lock file exists: from then on every way out must remove it.
         let stop = stop_signal()?;
-        let server = Server::start(Arc::new(HeadlessEditor::new(on_diff)), options).await?;
+        let server = Server::start(Arc::new(editor), options).await?;
         announce(&server, json)?;
         stop.await;
         server.stop().await;
@@ -133,36 +127,22 @@ impl Args {
         Ok(())
     }
 
-    fn options(self) -> anyhow::Result<Options> {
-        let workspace =
-            if self.workspace.is_empty() { vec![std::env::current_dir()?] } else { self.workspace };
-        let mut options = Options { workspace, ..Options::default() };
-        options.port = self.port;
-        options.allow_hosts = self.allow_host;
-        options.allow_write = self.allow_write;
-        options.lock_dir = self.lock_dir;
-        if let Some(name) = self.name {
-            options.name = name;
-        }
-        if let Some(listen) = self.listen {
-            options.listen = listen;
-        }
-        if let Some(dialect) = self.dialect {
-            options.dialect = dialect.into();
-        }
-        if let Some(seconds) = self.keepalive {
-            options.keepalive = Duration::try_from_secs_f64(seconds)
-                .ok()
-                .filter(|every| !every.is_zero())
-                .map(|every| Keepalive { every, ..Keepalive::default() });
-        }
-        if let Some(clients) = self.max_clients {
-            options.limits.clients = clients;
-        }
-        if let Some(debounce) = self.debounce {
-            options.debounce = Duration::from_millis(debounce);
-        }
-        Ok(options)
+    /// Flags count more than the configuration.
+    fn configure(self, mut config: Config) -> anyhow::Result<Config> {
+        config.ide_name.override_with(self.name);
+        config.ide_port.override_with(self.port.map(Some));
+        config.ide_listen.override_with(self.listen);
+        config.ide_allow_hosts.override_with(Some(self.allow_host).filter(|hosts| !hosts.is_empty()));
+        config.ide_dialect.override_with(self.dialect.map(Into::into));
+        config.ide_on_diff.override_with(self.on_diff);
+        config.ide_allow_write.override_with(self.allow_write.then_some(true));
+        config.ide_lock_dir.override_with(self.lock_dir.map(Some));
+        config.ide_max_clients.override_with(self.max_clients);
+        config.ide_debounce_ms.override_with(self.debounce.map(|ms| Millis(Duration::from_millis(ms))));
+        let keepalive = self.keepalive.map(Duration::try_from_secs_f64).transpose();
+        let keepalive = keepalive.map_err(|error| Failure::usage(format!("--keepalive: {error}")))?;
+        config.ide_keepalive.override_with(keepalive.map(Seconds));
+        Ok(config)
     }
 }
 
