@@ -26,7 +26,7 @@ pub enum Event<'a> {
         /// The number this engine gave it.
         client: u64,
     },
-    /// A client said who it is: `ide_connected`, or `notifications/initialized` from one that is no CLI.
+    /// A client said that it is a Claude Code session: `ide_connected`.
     ClientReady {
         /// The number this engine gave it.
         client: u64,

@@ -31,6 +31,9 @@ use crate::{Error, Result, control};
 /// The header in which a client sends the token of the lock file.
 pub const TOKEN_HEADER: &str = "x-claude-code-ide-authorization";
 
+/// How long a stop may take: answers and views get two seconds, a goodbye one.
+const STOPPING: Duration = Duration::from_secs(4);
+
 /// How a server is set up. `Options { workspace: vec![dir], ..Options::default() }` is enough.
 pub struct Options {
     /// The name that the CLI shows.
@@ -213,7 +216,7 @@ impl Server {
         self.engine.diffs.fail_all("the editor is shutting down");
         self.engine.clients.close_all(&Close::going_away());
         self.engine.watchers.close_all(&Close::going_away());
-        let _ = tokio::time::timeout(Duration::from_secs(2), self.engine.clients.all_gone()).await;
+        let _ = tokio::time::timeout(STOPPING, self.engine.clients.all_gone()).await;
         for task in self.tasks.drain(..) {
             task.abort();
             let _ = task.await;
@@ -310,6 +313,8 @@ fn gate(limits: &Limits, dialect: Dialect, hosts: Vec<String>, token: Token, con
             .then(|| Close::new(1008, "Invalid or missing authentication token")),
         handshake: limits.handshake,
         connections: limits.clients,
+        // A full house must not keep our own commands out: they may be what empties it.
+        counts: |role| *role == Role::Client,
         options: WsOptions { max_message: limits.message },
     }
 }

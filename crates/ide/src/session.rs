@@ -44,7 +44,26 @@ pub(crate) struct Session {
 #[derive(Debug, Clone, Default)]
 struct Running(Arc<Mutex<HashMap<Id, Cancelled>>>);
 
+/// A call's place among the running ones; dropping it takes the call out.
+pub(crate) struct Registered {
+    running: Running,
+    id: Id,
+    /// Fires when the client says that it wants no answer any more.
+    pub(crate) cancelled: Cancelled,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.running.table().remove(&self.id);
+    }
+}
+
 impl Running {
+    fn register(&self, id: &Id, cancelled: Cancelled) -> Registered {
+        self.table().insert(id.clone(), cancelled.clone());
+        Registered { running: self.clone(), id: id.clone(), cancelled }
+    }
+
     fn table(&self) -> MutexGuard<'_, HashMap<Id, Cancelled>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,7 +86,8 @@ impl Service for Session {
                 control::request(&self.engine, &self.peer, method, params, responder, tasks);
             }
             _ if self.engine.settings.dialect == Dialect::Vault && vault::knows(method) => {
-                vault::request(&self.engine, self.client, method, params, responder, tasks);
+                let registered = self.running.register(responder.id(), Cancelled::new());
+                vault::request(&self.engine, self.client, method, params, responder, registered, tasks);
             }
             _ => responder.error(&ErrorObject::method_not_found(method)),
         }
@@ -88,8 +108,15 @@ impl Service for Session {
         }
         // Whatever was open is a failure now, never an accept; views close while the tasks get their moment.
         self.engine.diffs.fail_client(self.client, "the client is gone");
-        self.engine.clients.remove(self.client);
+        self.engine.clients.with(self.client, |client| client.info.ready = false);
         self.engine.emit(&Event::ClientGone { client: self.client, reason: &ended.to_string() });
+    }
+}
+
+impl Drop for Session {
+    /// The last thing that happens to a connection.
+    fn drop(&mut self) {
+        self.engine.clients.remove(self.client);
     }
 }
 
@@ -215,12 +242,11 @@ impl Session {
                     }
                     return;
                 }
-                let id = responder.id().clone();
-                self.running.table().insert(id.clone(), cancelled);
-                let (engine, client, running) = (self.engine.clone(), self.client, self.running.clone());
+                let registered = self.running.register(responder.id(), cancelled);
+                let (engine, client) = (self.engine.clone(), self.client);
                 tasks.add(async move {
                     let settled = work.await;
-                    running.table().remove(&id);
+                    drop(registered);
                     let settled = settled.unwrap_or_else(|_| tools::panicked(tool.name).into());
                     answer(&engine, client, tool.name, start, responder, &settled.result);
                     if let Some(after) = settled.after {
@@ -254,6 +280,15 @@ fn answer(
 /// Reads a method's parameters; missing ones are an empty object.
 pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, ErrorObject> {
     let text = params.map_or("{}", RawValue::get);
-    serde_json::from_str(text)
-        .map_err(|error| ErrorObject::invalid_params(format!("wrong parameters: {error}")))
+    serde_json::from_str(text).map_err(|_| ErrorObject::invalid_params(explain::<T>(text)))
+}
+
+/// Which field does not fit, and why. Only for what could not be read: it reads once more, slowly.
+fn explain<'a, T: Deserialize<'a>>(text: &'a str) -> String {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(_) => "wrong parameters".to_owned(),
+        Err(error) if error.path().iter().next().is_none() => error.inner().to_string(),
+        Err(error) => format!("field `{}`: {}", error.path(), error.inner()),
+    }
 }

@@ -1,7 +1,7 @@
 //! What clients are told without asking: selections, mentions, diagnostics. And what they are never told.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use crate::clients::Clients;
 use crate::consent::{Consent, Withheld};
 use crate::editor::Selection;
-use crate::{Error, Result, paths};
+use crate::{Error, Result, paths, tools};
 
 /// Mentions that wait for a client; the oldest is dropped when one more comes, for nobody waits for it any more.
 const MAX_MENTIONS: usize = 32;
@@ -35,6 +35,7 @@ struct State {
 #[derive(Debug, Clone)]
 struct Mention {
     to: Option<u32>,
+    path: PathBuf,
     text: String,
 }
 
@@ -138,14 +139,19 @@ impl Share {
             None => SelectionChanged::cleared(),
         };
         drop(state);
-        jsonrpc::write_notification("selection_changed", &params)
+        selection_changed(&params)
     }
 
     /// Tells every ready client of the present selection, unless it has heard so already.
     fn tell(&self, clients: &Clients) {
-        let message = self.message();
+        // Made under the clients' lock, so that nobody is told an older one after a newer one.
+        let mut message = None;
         clients.each(|client| {
-            if client.info.ready && client.selection.as_deref() != Some(&message) {
+            if !client.info.ready {
+                return;
+            }
+            let message = message.get_or_insert_with(|| self.message());
+            if client.selection.as_deref() != Some(message) {
                 client.peer.send(message.clone());
                 client.selection = Some(message.clone());
             }
@@ -165,30 +171,28 @@ impl Share {
 
     /// A client is ready now: it gets the present selection and the mentions that waited for it.
     pub(crate) fn welcome(&self, clients: &Clients, client: u64) {
-        let message = self.message();
-        let nothing = self.state().current.is_none();
         let pid = clients.with(client, |client| {
             client.info.ready = true;
             // A client that connects has no selection to be cleared.
-            if !nothing {
-                client.peer.send(message.clone());
-            }
-            client.selection = Some(message);
+            client.selection = Some(selection_changed(&SelectionChanged::cleared()));
             client.info.pid
         });
         let Some(pid) = pid else { return };
-        let mut state = self.state();
-        let waiting = std::mem::take(&mut state.mentions);
-        for mention in waiting {
-            let for_it = mention.to.is_none_or(|to| Some(to) == pid);
-            if !for_it {
-                state.mentions.push_back(mention);
-            } else if state.consent.is_paused() {
-                // Paused in the meantime: what was not told yet is not told.
-            } else {
-                clients.with(client, |client| client.peer.send(mention.text));
-            }
+        self.tell(clients);
+        for mention in self.take_mentions(pid) {
+            clients.with(client, |client| client.peer.send(mention.text));
         }
+    }
+
+    /// The mentions that waited for this client, held to the rules of this moment.
+    fn take_mentions(&self, pid: Option<u32>) -> Vec<Mention> {
+        let mut state = self.state();
+        let is_for_it = |mention: &Mention| mention.to.is_none_or(|to| Some(to) == pid);
+        let (mut for_it, others): (Vec<Mention>, Vec<Mention>) =
+            std::mem::take(&mut state.mentions).into_iter().partition(is_for_it);
+        state.mentions = others.into();
+        for_it.retain(|mention| state.consent.allows(&mention.path).is_ok());
+        for_it
     }
 
     /// Mentions a file to all ready clients, or to the one with a pid.
@@ -224,7 +228,7 @@ impl Share {
             if state.mentions.len() == MAX_MENTIONS {
                 state.mentions.pop_front();
             }
-            state.mentions.push_back(Mention { to, text });
+            state.mentions.push_back(Mention { to, path: path.to_owned(), text });
         }
         Ok(Mentioned { clients: reached })
     }
@@ -240,7 +244,7 @@ impl Share {
             return;
         }
         for file in changed {
-            let text = jsonrpc::write_notification("diagnostics_changed", file);
+            let text = jsonrpc::write_notification("diagnostics_changed", &tools::in_words(file, dialect));
             clients.each(|client| {
                 if client.info.ready {
                     client.peer.send(text.clone());
@@ -248,6 +252,10 @@ impl Share {
             });
         }
     }
+}
+
+fn selection_changed(params: &SelectionChanged) -> String {
+    jsonrpc::write_notification("selection_changed", params)
 }
 
 /// A selection's text cut to what may leave at once; its range still tells what is selected.

@@ -11,10 +11,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::editor::{Cancelled, OpenDiff};
+use crate::Error;
+use crate::editor::OpenDiff;
 use crate::engine::Engine;
 use crate::paths::{self, Rooted};
-use crate::session::read;
+use crate::session::{Registered, read};
 use crate::tools::{Verdict, review};
 
 /// `listFiles` and `fileCount` stop here.
@@ -56,6 +57,7 @@ pub(crate) fn request(
     method: &str,
     params: Option<&RawValue>,
     responder: Responder,
+    registered: Registered,
     tasks: &mut Tasks,
 ) {
     let engine = engine.clone();
@@ -64,7 +66,7 @@ pub(crate) fn request(
             tasks.add(answer(responder, blocking(move || read_file(&engine, &path))));
         }),
         "writeFile" => with(params, responder, |params, responder| {
-            tasks.add(answer(responder, write_file(engine, client, params)));
+            tasks.add(answer(responder, write_file(engine, client, params, registered)));
         }),
         "listFiles" => with(params, responder, |ListFiles { pattern }, responder| {
             let list = move || list_files(&engine, pattern.as_deref()).map(|files| json!(files));
@@ -108,9 +110,12 @@ fn refuse(error: impl std::fmt::Display) -> ErrorObject {
 }
 
 fn read_file(engine: &Engine, path: &str) -> Result<Value, ErrorObject> {
-    let path = engine.workspace.resolve_read(Path::new(path), Rooted::Yes).map_err(refuse)?;
-    engine.share.allows(&path).map_err(refuse)?;
     let failed = |why: String| ErrorObject::internal(format!("failed to read file: {why}"));
+    let path = engine.workspace.resolve_read(Path::new(path), Rooted::Yes).map_err(|error| match error {
+        Error::File { source, .. } => failed(source.to_string()),
+        other => refuse(other),
+    })?;
+    engine.share.allows(&path).map_err(refuse)?;
     let length = std::fs::metadata(&path).map_err(|error| failed(error.to_string()))?.len();
     let limit = engine.share.max_bytes() as u64;
     if length > limit {
@@ -120,7 +125,12 @@ fn read_file(engine: &Engine, path: &str) -> Result<Value, ErrorObject> {
     Ok(Value::String(text))
 }
 
-async fn write_file(engine: Arc<Engine>, client: u64, params: WriteFile) -> Result<Value, ErrorObject> {
+async fn write_file(
+    engine: Arc<Engine>,
+    client: u64,
+    params: WriteFile,
+    registered: Registered,
+) -> Result<Value, ErrorObject> {
     let path = engine.workspace.resolve_write(Path::new(&params.path), Rooted::Yes).map_err(refuse)?;
     // What must not leave must not be overwritten either: `.git/hooks` would run what is written there.
     engine.share.allows(&path).map_err(refuse)?;
@@ -134,7 +144,7 @@ async fn write_file(engine: Arc<Engine>, client: u64, params: WriteFile) -> Resu
             tab: format!("writeFile {}", relative(&engine, &path)),
             client: engine.clients.label(client),
         };
-        let reviewed = review(engine.clone(), request, Cancelled::new()).await;
+        let reviewed = review(engine.clone(), request, registered.cancelled.clone()).await;
         after = reviewed.after;
         contents = match reviewed.verdict {
             Verdict::Accepted { contents } => contents,

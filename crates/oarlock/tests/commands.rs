@@ -186,7 +186,7 @@ async fn tools_can_be_called_from_the_command_line() {
     assert_eq!(folders["rootPath"], rig.sandbox.work().to_str().unwrap());
     let port = rig.engine.port().to_string();
     let wrong = rig.oarlock.output(&["ide", "call", "openFile", "--engine", &port]).await.unwrap();
-    assert!(String::from_utf8_lossy(&wrong.stderr).contains("field `filePath` is missing"));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("missing field `filePath`"));
     let bad = rig.oarlock.output(&["ide", "call", "openFile", "{", "--engine", &port]).await.unwrap();
     assert_eq!(bad.status.code(), Some(2));
     let arguments = ["ide", "call", "openFile", "{\"filePath\":\"/nowhere/x\"}", "--engine", &port];

@@ -10,8 +10,11 @@ use oarlock_ide::paths::{self, Rooted, Workspace};
 use oarlock_proto::{jsonrpc, pos};
 use oarlock_wire::http::{self, Head};
 
+/// A fuzz target.
+pub type Target = fn(&[u8]);
+
 /// Every target by its name.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("envelope", envelope),
     ("http_head", http_head),
     ("lock_file", lock_file),

@@ -30,7 +30,7 @@ fn mutate(seed: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
             2 => data.insert(at, numbers.next(256) as u8),
             3 => data.splice(at..at, other[..numbers.next(other.len() + 1)].iter().copied()).for_each(drop),
             4 => data.splice(at..at, *b"/../").for_each(drop),
-            _ => data.extend_from_slice(&data.clone()[at.min(data.len())..]),
+            _ => data.extend_from_within(at..),
         }
         data.truncate(4096);
     }

@@ -1,18 +1,20 @@
 //! Accepting WebSockets, after the checks that keep strangers out.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::{AbortHandle, AbortRegistration, Abortable};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 use crate::frame::{Close, Frames, Ws, WsOptions};
 use crate::http::{self, Head, Refusal};
 
-/// Handshakes that may be under way at once; more wait in the kernel's queue.
+/// Handshakes that may be under way at once. One more pushes out the oldest, so that strangers who connect and say
+/// nothing keep nobody out.
 const HANDSHAKES: usize = 64;
 
 /// Looks for a secret in a request's head: what it grants, or `None`.
@@ -34,6 +36,8 @@ pub struct Gate<T> {
     pub handshake: Duration,
     /// How many connections may be open at once.
     pub connections: usize,
+    /// Whether a connection with this grant counts among them.
+    pub counts: fn(&T) -> bool,
     /// What an accepted WebSocket may do.
     pub options: WsOptions,
 }
@@ -44,8 +48,8 @@ pub struct Accepted<T> {
     pub frames: Ws<TcpStream>,
     /// What its secret grants.
     pub grant: T,
-    /// Frees the place of this connection when it is dropped.
-    pub place: Place,
+    /// Frees the place of this connection, if it counts, when it is dropped.
+    pub place: Option<Place>,
 }
 
 /// A place among the connections that may be open at once.
@@ -77,11 +81,9 @@ pub async fn accept<T, S>(
     S: Future<Output = ()> + Send + 'static,
 {
     let taken = Arc::new(AtomicUsize::new(0));
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    let handshakes = Arc::new(Handshakes::default());
     let mut tasks = tokio::task::JoinSet::new();
     loop {
-        // The semaphore is never closed.
-        let Ok(permit) = handshakes.clone().acquire_owned().await else { return };
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
@@ -94,16 +96,45 @@ pub async fn accept<T, S>(
             },
             Some(_) = tasks.join_next() => continue,
         };
-        let (gate, taken, serve) = (gate.clone(), taken.clone(), serve.clone());
+        let (gate, taken, serve, handshakes) =
+            (gate.clone(), taken.clone(), serve.clone(), handshakes.clone());
+        let (id, pushed_out) = handshakes.begin();
         tasks.spawn(async move {
-            let admitted = admit(stream, &gate, &taken).await;
-            drop(permit);
+            let admitted = Abortable::new(admit(stream, &gate, &taken), pushed_out).await;
+            handshakes.end(id);
             match admitted {
-                Ok(Some(accepted)) => serve(accepted).await,
-                Ok(None) => {}
-                Err(error) => tracing::debug!(%error, "a handshake broke off"),
+                Ok(Ok(Some(accepted))) => serve(accepted).await,
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "a handshake broke off"),
+                Err(_) => tracing::debug!("a handshake was pushed out by newer ones"),
             }
         });
+    }
+}
+
+/// The handshakes that are under way, oldest first.
+#[derive(Default)]
+struct Handshakes {
+    table: Mutex<(u64, BTreeMap<u64, AbortHandle>)>,
+}
+
+impl Handshakes {
+    fn begin(&self) -> (u64, AbortRegistration) {
+        let (handle, registration) = AbortHandle::new_pair();
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, under_way) = &mut *table;
+        *last += 1;
+        under_way.insert(*last, handle);
+        if under_way.len() > HANDSHAKES
+            && let Some((_, oldest)) = under_way.pop_first()
+        {
+            oldest.abort();
+        }
+        (*last, registration)
+    }
+
+    fn end(&self, id: u64) {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&id);
     }
 }
 
@@ -135,7 +166,7 @@ struct Passed<T> {
     accept_key: String,
     subprotocol: bool,
     grant: Option<T>,
-    place: Place,
+    place: Option<Place>,
 }
 
 /// The checks, in order: host, origin, path, upgrade, subprotocol, secret, room.
@@ -175,9 +206,12 @@ fn check<T>(
     if grant.is_none() && gate.late_refusal.is_none() {
         return Err(Refusal::new(401, "the token is missing or wrong; read it from the lock file"));
     }
-    let place = Place::take(taken, gate.connections).ok_or_else(|| {
-        Refusal::new(503, format!("too many clients (limit {}); raise --max-clients", gate.connections))
-    })?;
+    let place = if grant.as_ref().is_some_and(gate.counts) {
+        let full = || format!("too many clients (limit {}); raise --max-clients", gate.connections);
+        Some(Place::take(taken, gate.connections).ok_or_else(|| Refusal::new(503, full()))?)
+    } else {
+        None
+    };
     Ok(Passed { accept_key, subprotocol, grant, place })
 }
 

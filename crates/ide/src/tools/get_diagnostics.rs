@@ -59,10 +59,17 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// A file's diagnostics in a dialect's words.
 #[derive(Serialize)]
-struct File<'a> {
+pub(crate) struct File<'a> {
     uri: &'a str,
     diagnostics: Vec<Entry<'a>>,
+}
+
+/// Puts diagnostics into a dialect's words.
+pub(crate) fn in_words(file: &FileDiagnostics, dialect: Dialect) -> File<'_> {
+    let diagnostics = file.diagnostics.iter().map(|diagnostic| Entry::new(diagnostic, dialect)).collect();
+    File { uri: &file.uri, diagnostics }
 }
 
 fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
@@ -84,9 +91,7 @@ fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
             let path = match &params.uri {
                 Some(uri) => Some(paths::path_from_uri(uri)?),
                 // For JetBrains no uri means the current file.
-                None if dialect == Dialect::Jetbrains => {
-                    engine.editor.selection().await.ok()?.map(|s| s.path)
-                }
+                None if dialect == Dialect::Jetbrains => Some(engine.editor.selection().await.ok()??.path),
                 None => None,
             };
             let scope = path.clone().map_or(Scope::All, Scope::File);
@@ -109,12 +114,5 @@ fn collect(files: Vec<FileProblems>, asked: Option<&Path>) -> Vec<FileDiagnostic
 }
 
 fn render(files: &[FileDiagnostics], dialect: Dialect) -> CallResult {
-    let files: Vec<File<'_>> = files
-        .iter()
-        .map(|file| File {
-            uri: &file.uri,
-            diagnostics: file.diagnostics.iter().map(|d| Entry::new(d, dialect)).collect(),
-        })
-        .collect();
-    CallResult::json(&files)
+    CallResult::json(&files.iter().map(|file| in_words(file, dialect)).collect::<Vec<_>>())
 }

@@ -10,12 +10,12 @@ use oarlock_proto::ide::Dialect;
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_proto::mcp::{CallResult, ToolEntry};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::editor::{Abilities, Cancelled, EditorError};
 use crate::engine::Engine;
 use crate::paths;
+use crate::session::read;
 
 mod check_document_dirty;
 mod close_all_diff_tabs;
@@ -33,6 +33,7 @@ mod open_files;
 mod reformat_file;
 mod save_document;
 
+pub(crate) use get_diagnostics::in_words;
 pub(crate) use open_diff::{Verdict, review};
 
 /// Tells a client to list the tools again.
@@ -124,15 +125,11 @@ impl Answer {
 impl Call<'_> {
     /// Reads the arguments.
     fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ErrorObject> {
-        let text = self.arguments.map_or("{}", RawValue::get);
-        serde_json::from_str(text).map_err(|error| self.wrong(text, &error))
+        read(self.arguments).map_err(|error| self.wrong(&error.message))
     }
 
-    /// Says which argument is wrong and why, by the tool's own schema.
-    fn wrong(&self, text: &str, error: &serde_json::Error) -> ErrorObject {
-        let name = self.tool.name;
-        let why = explain(self.tool.schema, text).unwrap_or_else(|| error.to_string());
-        ErrorObject::invalid_params(format!("{name}: {why}"))
+    fn wrong(&self, why: &str) -> ErrorObject {
+        ErrorObject::invalid_params(format!("{}: {why}", self.tool.name))
     }
 
     fn dialect(&self) -> Dialect {
@@ -151,47 +148,6 @@ impl Call<'_> {
             return Err(refuse("must be an absolute path"));
         }
         Ok(path)
-    }
-}
-
-/// The first argument that does not fit the schema.
-fn explain(schema: &str, arguments: &str) -> Option<String> {
-    let schema: Value = serde_json::from_str(schema).ok()?;
-    let arguments: Value = serde_json::from_str(arguments).ok()?;
-    let Some(given) = arguments.as_object() else {
-        return Some(format!("`arguments` must be an object, not {}", kind(&arguments)));
-    };
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let is_required =
-        |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
-    for name in required {
-        if !given.contains_key(name) {
-            return Some(format!("field `{name}` is missing"));
-        }
-    }
-    for (name, property) in schema["properties"].as_object()? {
-        let (Some(value), Some(wanted)) = (given.get(name), property["type"].as_str()) else { continue };
-        let optional_null = value.is_null() && !is_required(name);
-        if !optional_null && kind(value) != wanted {
-            return Some(format!("field `{name}` must be of type {wanted}, not {}", kind(value)));
-        }
-        if let (Some(items), Some(wanted)) = (value.as_array(), property["items"]["type"].as_str())
-            && let Some(item) = items.iter().find(|item| kind(item) != wanted)
-        {
-            return Some(format!("field `{name}` must hold items of type {wanted}, not {}", kind(item)));
-        }
-    }
-    None
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 
@@ -246,21 +202,8 @@ mod tests {
     #[test]
     fn every_schema_is_an_object_schema() {
         for tool in TABLE {
-            let schema: Value = serde_json::from_str(tool.schema).unwrap();
+            let schema: serde_json::Value = serde_json::from_str(tool.schema).unwrap();
             assert_eq!(schema["type"], "object", "{}", tool.name);
         }
-    }
-
-    #[test]
-    fn a_wrong_argument_is_named() {
-        let schema = r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"array",
-            "items":{"type":"string"}}},"required":["a"]}"#;
-        let why = |arguments: &str| explain(schema, arguments).unwrap_or_default();
-        assert_eq!(why("{}"), "field `a` is missing");
-        assert_eq!(why(r#"{"a":5}"#), "field `a` must be of type string, not number");
-        assert_eq!(why(r#"{"a":null}"#), "field `a` must be of type string, not null");
-        assert_eq!(why(r#"{"a":"x","b":[1]}"#), "field `b` must hold items of type string, not number");
-        assert_eq!(why("[]"), "`arguments` must be an object, not array");
-        assert_eq!(explain(schema, r#"{"a":"x","b":null,"c":1}"#), None);
     }
 }
