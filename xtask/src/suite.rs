@@ -82,8 +82,8 @@ fn test_targets(crates: &Path) -> Result<BTreeSet<String>> {
     Ok(targets)
 }
 
-/// Scenarios by CLI versions, read from the lines `test SCENARIO::VERSION ... ok` and the optional
-/// lines `time SCENARIO::VERSION 1.2s`.
+/// Scenarios by CLI versions, read from the lines `test SCENARIO::VERSION ... ok` and, for the time they took,
+/// `1.25 s  SCENARIO::VERSION`.
 #[derive(Debug, Default)]
 struct Matrix {
     results: BTreeMap<String, BTreeMap<String, Cell>>,
@@ -100,8 +100,7 @@ impl Matrix {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (name, result, time) = match words[..] {
             ["test", name, "...", result] => (name, result, ""),
-            ["test", name, "...", result, time] => (name, result, time.trim_matches(['(', ')', '<', '>'])),
-            ["time", name, time] => (name, "", time),
+            [time, "s", name] if time.parse::<f64>().is_ok() => (name, "", time),
             _ => return,
         };
         let Some((scenario, version)) = name.rsplit_once("::") else { return };
@@ -141,7 +140,7 @@ impl Matrix {
                             "" => "no result",
                             other => other,
                         };
-                        format!("{result} {time}").trim_end().to_owned()
+                        if time.is_empty() { result.to_owned() } else { format!("{result}, {time} s") }
                     }
                 };
                 let _ = write!(page, " {text} |");
@@ -162,9 +161,9 @@ mod tests {
         for line in [
             "running 3 tests",
             "test edit_accepted::2.1.197 ... ok",
-            "time edit_accepted::2.1.197 1.2s",
+            "   1.25 s  edit_accepted::2.1.197",
             "test edit_accepted::2.1.325 ... FAILED",
-            "test auto_mode::2.1.325    ... ok (0.7s)",
+            "test auto_mode::2.1.325    ... ok",
             "test result: FAILED. 2 passed; 1 failed; 0 ignored",
         ] {
             matrix.see(line);
@@ -176,8 +175,8 @@ mod tests {
                 "\
 | scenario | 2.1.197 | 2.1.325 |
 | --- | --- | --- |
-| `auto_mode` | – | pass 0.7s |
-| `edit_accepted` | pass 1.2s | **FAIL** |
+| `auto_mode` | – | pass |
+| `edit_accepted` | pass, 1.25 s | **FAIL** |
 "
             ),
             "{page}"

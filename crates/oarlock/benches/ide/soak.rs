@@ -16,7 +16,7 @@ use crate::server::Server;
 /// Clients at once; below the limit of the server, so that a refusal is a fault.
 const WORKERS: usize = 24;
 /// A pause after each act keeps the ports of closed connections, which rest for a minute, from running out.
-const PAUSE: Duration = Duration::from_millis(60);
+const PAUSE: Duration = Duration::from_millis(120);
 /// No act may hang longer than this.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How far above its floor the memory may end.
@@ -54,12 +54,17 @@ const ACTS: [Act; 10] = [
 pub(crate) async fn run(time: Duration) -> Result<bool> {
     let mut server = Server::ours(&["--on-diff", "ask"])?;
     // The floor is that of a server that has seen everything once: code pages are in, the allocator has grown.
+    let descriptors = server.descriptors()?;
     for act in ACTS {
         perform(act, &server).await.with_context(|| format!("{act:?}, on a fresh server"))?;
+        let left = Instant::now();
+        while server.descriptors()? != descriptors {
+            ensure!(left.elapsed() < PATIENCE, "{act:?}: the server holds the connection for {PATIENCE:?}");
+            sleep(Duration::from_millis(1)).await;
+        }
+        println!("{act:?}: let go after {:?}", left.elapsed());
     }
-    sleep(Duration::from_secs(3)).await;
     let floor = server.resident()?;
-    let descriptors = server.descriptors()?;
     println!("floor: {} kB resident, {descriptors} descriptors", floor / 1000);
 
     let end = Instant::now() + time;
