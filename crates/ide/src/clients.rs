@@ -49,6 +49,8 @@ pub(crate) struct Clients {
 struct Table {
     connected: BTreeMap<u64, Client>,
     last: u64,
+    /// Connections that are not quite over: a client that is gone may still be told why.
+    connections: usize,
 }
 
 impl Clients {
@@ -71,12 +73,22 @@ impl Clients {
 
     pub(crate) fn remove(&self, client: u64) {
         self.table().connected.remove(&client);
+    }
+
+    /// A connection begins.
+    pub(crate) fn entered(&self) {
+        self.table().connections += 1;
+    }
+
+    /// A connection is over.
+    pub(crate) fn left(&self) {
+        self.table().connections -= 1;
         self.gone.notify_one();
     }
 
-    /// Waits until nobody is connected.
+    /// Waits until no connection is left.
     pub(crate) async fn all_gone(&self) {
-        while !self.table().connected.is_empty() {
+        while self.table().connections > 0 {
             self.gone.notified().await;
         }
     }

@@ -108,20 +108,21 @@ impl Service for Session {
         }
         // Whatever was open is a failure now, never an accept; views close while the tasks get their moment.
         self.engine.diffs.fail_client(self.client, "the client is gone");
-        self.engine.clients.with(self.client, |client| client.info.ready = false);
+        self.engine.clients.remove(self.client);
         self.engine.emit(&Event::ClientGone { client: self.client, reason: &ended.to_string() });
     }
 }
 
 impl Drop for Session {
-    /// The last thing that happens to a connection.
+    /// The last thing that happens to a connection: its answers and its goodbye are sent.
     fn drop(&mut self) {
-        self.engine.clients.remove(self.client);
+        self.engine.clients.left();
     }
 }
 
 impl Session {
     pub(crate) fn new(engine: Arc<Engine>, role: Role, peer: Peer) -> Self {
+        engine.clients.entered();
         let client = match role {
             Role::Client => engine.clients.add(peer.clone()),
             Role::Control => 0,
@@ -170,7 +171,7 @@ impl Session {
         if self.role == Role::Control {
             return;
         }
-        let pid = read::<Option<IdeConnected>>(params).ok().flatten().and_then(|params| params.pid);
+        let pid = read::<IdeConnected>(params).ok().and_then(|params| params.pid);
         let cwd = pid.and_then(process::working_directory);
         let known = self.engine.clients.with(self.client, |client| {
             client.info.pid = pid;
@@ -279,16 +280,31 @@ fn answer(
 
 /// Reads a method's parameters; missing ones are an empty object.
 pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, ErrorObject> {
-    let text = params.map_or("{}", RawValue::get);
-    serde_json::from_str(text).map_err(|_| ErrorObject::invalid_params(explain::<T>(text)))
+    read_object("params", params).map_err(ErrorObject::invalid_params)
 }
 
-/// Which field does not fit, and why. Only for what could not be read: it reads once more, slowly.
+/// Reads an object, or says which of its fields does not fit and why.
+pub(crate) fn read_object<'a, T: Deserialize<'a>>(
+    name: &str,
+    value: Option<&'a RawValue>,
+) -> Result<T, String> {
+    let text = value.map_or("{}", RawValue::get);
+    // serde would take a list for a struct, field by field.
+    if !text.starts_with('{') {
+        return Err(format!("`{name}` must be an object"));
+    }
+    serde_json::from_str(text).map_err(|_| explain::<T>(text))
+}
+
+/// Only for what could not be read: it reads once more, slowly, and remembers where it is.
 fn explain<'a, T: Deserialize<'a>>(text: &'a str) -> String {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
         Ok(_) => "wrong parameters".to_owned(),
         Err(error) if error.path().iter().next().is_none() => error.inner().to_string(),
-        Err(error) => format!("field `{}`: {}", error.path(), error.inner()),
+        // serde's word for a JSON array is "sequence".
+        Err(error) => {
+            format!("field `{}`: {}", error.path(), error.inner()).replace("a sequence", "an array")
+        }
     }
 }

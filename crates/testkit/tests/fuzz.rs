@@ -23,8 +23,10 @@ fn mutate(seed: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     for _ in 0..=numbers.next(4) {
         let at = numbers.next(data.len() + 1);
         match numbers.next(6) {
-            0 if !data.is_empty() => {
-                data[at.min(seed.len().max(1) - 1).min(data.len() - 1)] = numbers.next(256) as u8
+            0 => {
+                if let Some(byte) = data.get_mut(at) {
+                    *byte = numbers.next(256) as u8;
+                }
             }
             1 => data.truncate(at),
             2 => data.insert(at, numbers.next(256) as u8),

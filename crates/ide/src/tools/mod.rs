@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::editor::{Abilities, Cancelled, EditorError};
 use crate::engine::Engine;
 use crate::paths;
-use crate::session::read;
+use crate::session::read_object;
 
 mod check_document_dirty;
 mod close_all_diff_tabs;
@@ -125,7 +125,7 @@ impl Answer {
 impl Call<'_> {
     /// Reads the arguments.
     fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ErrorObject> {
-        read(self.arguments).map_err(|error| self.wrong(&error.message))
+        read_object("arguments", self.arguments).map_err(|why| self.wrong(&why))
     }
 
     fn wrong(&self, why: &str) -> ErrorObject {
