@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use oarlock_proto::text::Text;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -17,7 +18,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// A person said yes; with other contents if they changed them.
-    Accept { contents: Option<Arc<str>>, by: &'static str },
+    Accept { contents: Option<Text>, by: &'static str },
     /// A person said no.
     Reject { by: &'static str },
     /// The client closed its tab, so the question is settled there.

@@ -1,12 +1,12 @@
 //! The seam: an editor, as the protocol sees it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use oarlock_proto::ide::Diagnostic;
 use oarlock_proto::mcp::Content;
 use oarlock_proto::pos::Range;
+use oarlock_proto::text::Text;
 pub use tokio_util::sync::CancellationToken as Cancelled;
 
 use crate::handle::Ide;
@@ -209,7 +209,7 @@ pub struct OpenDiff {
     /// The file that the change is for; the CLI always sends the same path.
     pub new_path: PathBuf,
     /// All of the proposed contents.
-    pub new_contents: Arc<str>,
+    pub new_contents: Text,
     /// What the client calls the diff: show it, do not take it apart.
     pub tab: String,
     /// Which client asks, for labels when there are several.
@@ -233,7 +233,7 @@ pub enum DiffOutcome {
     /// Take it, with these final contents.
     Accepted {
         /// The proposal, or what the person made of it.
-        contents: Arc<str>,
+        contents: Text,
     },
     /// Do not take it.
     Rejected,

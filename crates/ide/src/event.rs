@@ -57,6 +57,13 @@ pub enum Event<'a> {
         /// Microseconds until the answer.
         us: u64,
     },
+    /// A message of more than a megabyte was handled, and its memory is free again.
+    LargeMessage {
+        /// The number this engine gave the client; 0 for our own commands.
+        client: u64,
+        /// Its size.
+        bytes: usize,
+    },
     /// A diff waits for a decision.
     DiffOpened {
         /// The short id that `oarlock ide accept` takes.

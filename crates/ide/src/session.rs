@@ -102,6 +102,10 @@ impl Service for Session {
         }
     }
 
+    fn large_message(&mut self, bytes: usize) {
+        self.engine.emit(&Event::LargeMessage { client: self.client, bytes });
+    }
+
     fn closed(&mut self, ended: &Ended) {
         if self.role == Role::Control {
             return;
@@ -221,7 +225,7 @@ impl Session {
             return self.answer(tool.name, start, responder, &CallResult::error(why));
         }
         let cancelled = Cancelled::new();
-        let call = Call {
+        let mut call = Call {
             engine: &self.engine,
             client: self.client,
             tool,
@@ -229,7 +233,7 @@ impl Session {
             for_model: params.meta.is_some_and(|meta| meta.tool_use_id.is_some()),
             cancelled: &cancelled,
         };
-        match (tool.call)(&call) {
+        match (tool.call)(&mut call) {
             Err(error) => responder.error(&error),
             Ok(Answer::Now(result)) => self.answer(tool.name, start, responder, &result),
             Ok(Answer::Later(work)) => {
@@ -280,31 +284,18 @@ fn answer(
 
 /// Reads a method's parameters; missing ones are an empty object.
 pub(crate) fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, ErrorObject> {
-    read_object("params", params).map_err(ErrorObject::invalid_params)
-}
-
-/// Reads an object, or says which of its fields does not fit and why.
-pub(crate) fn read_object<'a, T: Deserialize<'a>>(
-    name: &str,
-    value: Option<&'a RawValue>,
-) -> Result<T, String> {
-    let text = value.map_or("{}", RawValue::get);
+    let text = params.map_or("{}", RawValue::get);
     // serde would take a list for a struct, field by field.
     if !text.starts_with('{') {
-        return Err(format!("`{name}` must be an object"));
+        return Err(ErrorObject::invalid_params("`params` must be an object"));
     }
-    serde_json::from_str(text).map_err(|_| explain::<T>(text))
-}
-
-/// Only for what could not be read: it reads once more, slowly, and remembers where it is.
-fn explain<'a, T: Deserialize<'a>>(text: &'a str) -> String {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-        Ok(_) => "wrong parameters".to_owned(),
-        Err(error) if error.path().iter().next().is_none() => error.inner().to_string(),
-        // serde's word for a JSON array is "sequence".
-        Err(error) => {
-            format!("field `{}`: {}", error.path(), error.inner()).replace("a sequence", "an array")
-        }
-    }
+    serde_json::from_str(text).map_err(|error| {
+        // Slowly, once more, with the name of the field that does not fit.
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let why = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+            Err(error) => mcp::explain(&error),
+            Ok(_) => error.to_string(),
+        };
+        ErrorObject::invalid_params(why)
+    })
 }

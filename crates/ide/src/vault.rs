@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oarlock_proto::jsonrpc::ErrorObject;
+use oarlock_proto::text::Text;
 use oarlock_wire::{Responder, Tasks};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -134,7 +135,7 @@ async fn write_file(
     let path = engine.workspace.resolve_write(Path::new(&params.path), Rooted::Yes).map_err(refuse)?;
     // What must not leave must not be overwritten either: `.git/hooks` would run what is written there.
     engine.share.allows(&path).map_err(refuse)?;
-    let mut contents: Arc<str> = params.content.into();
+    let mut contents: Text = params.content.into();
     let mut after = None;
     if !engine.settings.allow_write {
         let request = OpenDiff {

@@ -44,7 +44,6 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    memory::return_large_blocks();
     let cli = Cli::parse();
     output::log_to_stderr(cli.verbose);
     let outcome = match cli.command {

@@ -1,20 +1,65 @@
 //! Keeping a long-lived process small.
 
-/// Makes the allocator give large blocks back to the system at once.
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+/// How long after a large message its memory is given back. Until then the next one finds it warm.
+const DELAY: Duration = Duration::from_millis(500);
+
+/// Gives memory back to the system some time after it was needed.
 ///
-/// glibc raises its threshold for own mappings after the first large block is freed, and then keeps tens of megabytes
-/// after one 10 MiB diff. A fixed threshold keeps an engine at its floor. One arena is enough for one busy thread.
+/// glibc keeps tens of megabytes after one 10 MiB diff. Making it map every large block anew would keep the process
+/// small too, but then each diff pays for fresh pages several times over.
+pub(crate) struct Trim {
+    wanted: Arc<Notify>,
+}
+
+impl Trim {
+    pub(crate) fn new() -> Self {
+        one_arena();
+        Self { wanted: Arc::new(Notify::new()) }
+    }
+
+    /// Says that something large was freed.
+    pub(crate) fn soon(&self) -> impl Fn() + Send + Sync + use<> {
+        let wanted = self.wanted.clone();
+        move || wanted.notify_one()
+    }
+
+    /// Gives memory back whenever it is worth it, for ever.
+    pub(crate) async fn run(self) {
+        loop {
+            self.wanted.notified().await;
+            tokio::time::sleep(DELAY).await;
+            give_back();
+        }
+    }
+}
+
+/// One arena is enough for one busy thread; others would each keep memory of their own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "mallopt has no safe wrapper")]
-pub(crate) fn return_large_blocks() {
-    // SAFETY: mallopt only sets parameters of the allocator; it is called before any other thread exists.
+fn one_arena() {
+    // SAFETY: mallopt only sets a parameter of the allocator.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 * 1024);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 256 * 1024);
         libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "malloc_trim has no safe wrapper")]
+fn give_back() {
+    // SAFETY: malloc_trim only returns free pages of the allocator to the system.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
 /// Other allocators give memory back by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn return_large_blocks() {}
+fn one_arena() {}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}

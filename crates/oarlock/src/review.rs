@@ -3,11 +3,11 @@
 use std::io::{self, PipeWriter, Write as _};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use oarlock_ide::editor::{Cancelled, DiffOutcome, EditorError, OpenDiff};
 use oarlock_ide::headless::Reviewer;
+use oarlock_proto::text::Text;
 use similar::{ChangeTag, TextDiff};
 
 use crate::output::{BAD, DIM, GOOD, STRONG};
@@ -92,7 +92,7 @@ async fn ask(request: &OpenDiff, cancelled: &Cancelled) -> io::Result<DiffOutcom
 }
 
 /// Opens the proposal in the person's own editor and reads it back.
-async fn edit(path: &Path, contents: &str) -> io::Result<Arc<str>> {
+async fn edit(path: &Path, contents: &str) -> io::Result<Text> {
     let editor =
         ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".to_owned());

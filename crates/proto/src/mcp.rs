@@ -2,8 +2,12 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+
+use crate::text::Text;
 
 /// The protocol versions we speak, newest first. All four are taken by the CLIs we tested.
 pub const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -87,10 +91,81 @@ pub struct CallParams<'a> {
     pub name: Cow<'a, str>,
     /// Its arguments; a missing object is an empty one.
     #[serde(borrow, default)]
-    pub arguments: Option<&'a RawValue>,
+    pub arguments: Arguments<'a>,
     /// The client's remarks.
     #[serde(borrow, default, rename = "_meta")]
     pub meta: Option<CallMeta<'a>>,
+}
+
+/// A tool's arguments, told apart but not yet read: whatever their order, a large one is passed over only once.
+#[derive(Debug, Default)]
+pub struct Arguments<'a> {
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Takes one argument out.
+    pub fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+        let at = self.fields.iter().position(|(field, _)| field == name)?;
+        Some(self.fields.swap_remove(at).1)
+    }
+
+    /// Reads all that are left.
+    ///
+    /// # Errors
+    /// Says which argument does not fit, and why.
+    pub fn read<'s, T: Deserialize<'s>>(&'s self) -> Result<T, String> {
+        let fields = || self.fields.iter().map(|(name, value)| (name.as_ref(), *value));
+        T::deserialize(MapDeserializer::new(fields())).map_err(|error: serde_json::Error| {
+            // Slowly, once more, with the name of the one that does not fit. One that is missing is named by serde.
+            let deserializer = MapDeserializer::<_, serde_json::Error>::new(fields());
+            match serde_path_to_error::deserialize::<_, T>(deserializer) {
+                Err(error) => explain(&error),
+                Ok(_) => error.to_string(),
+            }
+        })
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for Fields<'a> {
+            type Value = Arguments<'a>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Arguments::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(Arguments { fields })
+            }
+        }
+        deserializer.deserialize_any(Fields(std::marker::PhantomData))
+    }
+}
+
+/// A key, borrowed if it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Says which field does not fit and why.
+#[must_use]
+pub fn explain(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    // serde's word for a JSON array is "sequence".
+    let why = error.inner().to_string().replace("a sequence", "an array");
+    match error.path().iter().next() {
+        Some(_) => format!("field `{}`: {why}", error.path()),
+        None => why,
+    }
 }
 
 /// What a client says about a call.
@@ -124,12 +199,12 @@ pub struct CallResult {
 
 impl CallResult {
     /// One text.
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn text(text: impl Into<Text>) -> Self {
         Self { content: vec![Content::Text { text: text.into() }], is_error: false }
     }
 
     /// Several texts, in order.
-    pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+    pub fn texts<T: Into<Text>>(texts: impl IntoIterator<Item = T>) -> Self {
         let content = texts.into_iter().map(|text| Content::Text { text: text.into() }).collect();
         Self { content, is_error: false }
     }
@@ -143,7 +218,7 @@ impl CallResult {
     }
 
     /// A failure that the client can show.
-    pub fn error(text: impl Into<String>) -> Self {
+    pub fn error(text: impl Into<Text>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
@@ -164,7 +239,7 @@ pub enum Content {
     /// Text.
     Text {
         /// The text itself.
-        text: String,
+        text: Text,
     },
     /// A picture.
     Image {

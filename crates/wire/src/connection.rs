@@ -20,6 +20,8 @@ use crate::responder::Responder;
 
 /// After so many messages in a row a connection lets the others have a turn.
 const TURN: usize = 64;
+/// A message larger than this is worth a word.
+const LARGE: usize = 1 << 20;
 /// How long the work of a closed connection may take to clean up.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -30,6 +32,11 @@ pub trait Service: Send {
 
     /// A notification came.
     fn notification(&mut self, method: &str, params: Option<&RawValue>, tasks: &mut Tasks);
+
+    /// A message of more than a megabyte was handled, and its text is freed.
+    fn large_message(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
 
     /// The connection is over. Work in `tasks` gets a moment to end by itself, then it is dropped.
     fn closed(&mut self, ended: &Ended);
@@ -190,7 +197,14 @@ impl<F: Frames> Connection<F> {
             {
                 progress = true;
                 match frame {
-                    Some(Ok(text)) => self.dispatch(text.as_ref(), service, tasks),
+                    Some(Ok(text)) => {
+                        let bytes = text.as_ref().len();
+                        self.dispatch(text.as_ref(), service, tasks);
+                        drop(text);
+                        if bytes > LARGE {
+                            service.large_message(bytes);
+                        }
+                    }
                     Some(Err(ReadError::NotText)) => self.refuse(&Id::null(), &not_text()),
                     Some(Err(error)) => return Poll::Ready(Ended::Lost(error)),
                     None => return Poll::Ready(Ended::ByPeer),

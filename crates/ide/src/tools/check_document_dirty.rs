@@ -24,7 +24,7 @@ struct Params {
     file_path: String,
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let params: Params = call.read()?;
     let path = call.absolute("filePath", &params.file_path)?;
     let editor = call.engine.editor.clone();

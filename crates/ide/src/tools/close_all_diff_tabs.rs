@@ -13,7 +13,7 @@ pub(super) const TOOL: Tool = Tool {
     call,
 };
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let closed = call.engine.diffs.close_all(call.client);
     Ok(Answer::Now(CallResult::text(format!("CLOSED_{closed}_DIFF_TABS"))))
 }

@@ -25,7 +25,7 @@ struct Params {
     tab_name: String,
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let params: Params = call.read()?;
     let dialect = call.dialect();
     // The CLI closes its tab when the question was answered in the terminal: that diff ends without an accept.

@@ -21,7 +21,7 @@ struct Params {
     code: String,
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let params: Params = call.read()?;
     if !call.engine.editor.abilities().execute {
         return Ok(Answer::Now(CallResult::error("this editor does not run code")));

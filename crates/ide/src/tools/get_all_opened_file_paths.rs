@@ -14,7 +14,7 @@ pub(super) const TOOL: Tool = Tool {
     call,
 };
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let editor = call.engine.editor.clone();
     Answer::later(call, async move {
         match editor.documents().await {

@@ -17,7 +17,7 @@ pub(super) const TOOL: Tool = Tool {
     call,
 };
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let engine = call.engine.clone();
     Answer::later(call, async move {
         match engine.editor.selection().await {

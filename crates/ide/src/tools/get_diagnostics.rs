@@ -72,7 +72,7 @@ pub(crate) fn in_words(file: &FileDiagnostics, dialect: Dialect) -> File<'_> {
     File { uri: &file.uri, diagnostics }
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let params: Params = call.read()?;
     let engine = call.engine.clone();
     let dialect = call.dialect();

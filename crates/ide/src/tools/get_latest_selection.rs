@@ -13,7 +13,7 @@ pub(super) const TOOL: Tool = Tool {
     call,
 };
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     Ok(Answer::Now(match call.engine.share.latest() {
         Some(selection) => reply(&selection),
         None => nothing("No selection available"),

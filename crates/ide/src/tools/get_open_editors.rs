@@ -46,7 +46,7 @@ impl From<Document> for Tab {
     }
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let editor = call.engine.editor.clone();
     Answer::later(call, async move {
         match editor.documents().await {

@@ -15,7 +15,7 @@ pub(super) const TOOL: Tool = Tool {
     call,
 };
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let folders: Vec<String> = call.engine.folders.iter().map(|folder| paths::wire_path(folder)).collect();
     let root = folders.first();
     Ok(Answer::Now(CallResult::json(&json!({ "success": true, "folders": folders, "rootPath": root }))))

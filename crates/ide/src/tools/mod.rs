@@ -8,14 +8,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use oarlock_proto::ide::Dialect;
 use oarlock_proto::jsonrpc::ErrorObject;
-use oarlock_proto::mcp::{CallResult, ToolEntry};
+use oarlock_proto::mcp::{Arguments, CallResult, ToolEntry};
+use oarlock_proto::text::Text;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::editor::{Abilities, Cancelled, EditorError};
 use crate::engine::Engine;
 use crate::paths;
-use crate::session::read_object;
 
 mod check_document_dirty;
 mod close_all_diff_tabs;
@@ -72,7 +71,7 @@ pub struct Tool {
     pub for_clis: bool,
     /// What it answers, in each dialect, for the reference.
     pub replies: fn(Dialect) -> &'static str,
-    pub(crate) call: fn(&Call<'_>) -> Result<Answer, ErrorObject>,
+    pub(crate) call: fn(&mut Call<'_>) -> Result<Answer, ErrorObject>,
 }
 
 /// One call of a tool.
@@ -80,7 +79,7 @@ pub(crate) struct Call<'a> {
     pub(crate) engine: &'a Arc<Engine>,
     pub(crate) client: u64,
     pub(crate) tool: &'static Tool,
-    pub(crate) arguments: Option<&'a RawValue>,
+    pub(crate) arguments: Arguments<'a>,
     /// The model asked for it, so somebody waits who can wait longer.
     pub(crate) for_model: bool,
     /// Fires when the client says that it wants no answer any more.
@@ -125,7 +124,14 @@ impl Answer {
 impl Call<'_> {
     /// Reads the arguments.
     fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ErrorObject> {
-        read_object("arguments", self.arguments).map_err(|why| self.wrong(&why))
+        self.arguments.read().map_err(|why| self.wrong(&why))
+    }
+
+    /// Takes out an argument that may be large.
+    fn take_text(&mut self, name: &str) -> Result<Text, ErrorObject> {
+        let raw = self.arguments.take(name).ok_or_else(|| self.wrong(&format!("missing field `{name}`")))?;
+        Text::from_json(raw)
+            .ok_or_else(|| self.wrong(&format!("field `{name}` must be a string of valid text")))
     }
 
     fn wrong(&self, why: &str) -> ErrorObject {

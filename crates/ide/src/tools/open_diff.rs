@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_proto::mcp::CallResult;
+use oarlock_proto::text::Text;
 use serde::Deserialize;
 
 use super::{Answer, Call, Settled, Tool, panicked, same};
@@ -37,13 +38,14 @@ const CLOSING: Duration = Duration::from_secs(2);
 #[derive(Deserialize)]
 struct Params {
     old_file_path: String,
+    // `new_file_contents` is read apart, because it may be large.
     // Seed 001 has no `new_file_path`, seed 000 an optional `tab_name`; the real CLI always sends both.
     new_file_path: Option<String>,
-    new_file_contents: String,
     tab_name: Option<String>,
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
+    let new_contents = call.take_text("new_file_contents")?;
     let params: Params = call.read()?;
     let old_path = call.absolute("old_file_path", &params.old_file_path)?;
     let new_path = match &params.new_file_path {
@@ -58,14 +60,14 @@ fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
         tab: params.tab_name.unwrap_or_else(|| tab_name(&new_path)),
         old_path,
         new_path,
-        new_contents: params.new_file_contents.into(),
+        new_contents,
         client: call.engine.clients.label(call.client),
     };
     let (engine, cancelled) = (call.engine.clone(), call.cancelled.clone());
     Ok(Answer::Later(Box::pin(async move {
         let Reviewed { verdict, after } = review(engine, request, cancelled).await;
         let result = match verdict {
-            Verdict::Accepted { contents } => CallResult::texts(["FILE_SAVED", &contents]),
+            Verdict::Accepted { contents } => CallResult::texts([Text::from("FILE_SAVED"), contents]),
             // Never TAB_CLOSED: both CLI versions take that for a yes.
             Verdict::Rejected => CallResult::text("DIFF_REJECTED"),
             Verdict::Failed { why } => CallResult::error(why),
@@ -82,7 +84,7 @@ fn tab_name(path: &std::path::Path) -> String {
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// A person said yes to these contents.
-    Accepted { contents: Arc<str> },
+    Accepted { contents: Text },
     /// A person said no, or closed the view; or the client did, because it was decided there.
     Rejected,
     /// Nobody decided.

@@ -41,7 +41,7 @@ struct Params {
     make_frontmost: Option<bool>,
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let params: Params = call.read()?;
     let path = call.absolute("filePath", &params.file_path)?;
     let dialect = call.dialect();

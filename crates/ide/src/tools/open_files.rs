@@ -24,7 +24,7 @@ struct Params {
     file_paths: Vec<String>,
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let params: Params = call.read()?;
     let mut files = Vec::with_capacity(params.file_paths.len());
     for path in &params.file_paths {

@@ -22,7 +22,7 @@ struct Params {
     file_path: String,
 }
 
-fn call(call: &Call<'_>) -> Result<Answer, ErrorObject> {
+fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
     let params: Params = call.read()?;
     let path = call.absolute("file_path", &params.file_path)?;
     let path = match call.engine.workspace.resolve_write(&path, Rooted::No) {

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use oarlock_ide::headless::{HeadlessEditor, OnDiff};
-use oarlock_ide::{Event, Server};
+use oarlock_ide::{Event, Observer, Server};
 use oarlock_proto::ide::Dialect;
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::config::{Config, DiffPolicy, Millis, Seconds};
 use crate::exit::Failure;
+use crate::memory::Trim;
 use crate::output::{DIM, GOOD, STRONG, json_line, say, warn};
 use crate::review::TerminalReviewer;
 
@@ -100,13 +101,14 @@ impl Args {
         };
         let editor = HeadlessEditor::new(on_diff).with_formatter(config.ide_formatter.value.clone());
         let mut options = config.options(workspace)?;
+        let trim = Trim::new();
         let mut written = None;
         options.observer = Some(if json {
             let (observer, done) = json_events();
             written = Some(done);
-            Arc::new(observer)
+            trimming(&trim, observer)
         } else {
-            Arc::new(print_event)
+            trimming(&trim, print_event)
         });
         if !options.listen.is_loopback() {
             warn(&format!(
@@ -118,7 +120,10 @@ impl Args {
         let stop = stop_signal()?;
         let server = Server::start(Arc::new(editor), options).await?;
         announce(&server, json)?;
-        stop.await;
+        tokio::select! {
+            () = stop => {}
+            () = trim.run() => {}
+        }
         server.stop().await;
         if let Some(written) = written {
             // The last events get a moment to be read.
@@ -185,6 +190,17 @@ pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
 pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     Ok(async {
         let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+/// An observer that also has memory given back after a large message or a diff.
+fn trimming(trim: &Trim, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Arc<dyn Observer> {
+    let soon = trim.soon();
+    Arc::new(move |event: &Event<'_>| {
+        if let Event::LargeMessage { .. } | Event::DiffDecided { .. } = event {
+            soon();
+        }
+        observer(event);
     })
 }
 
