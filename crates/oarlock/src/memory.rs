@@ -18,7 +18,7 @@ pub(crate) struct Trim {
 
 impl Trim {
     pub(crate) fn new() -> Self {
-        one_arena();
+        keep_warm();
         Self { wanted: Arc::new(Notify::new()) }
     }
 
@@ -38,13 +38,16 @@ impl Trim {
     }
 }
 
-/// One arena is enough for one busy thread; others would each keep memory of their own.
+/// Lets the allocator keep what was freed until [`give_back`] is called. One arena is enough for one busy thread; others
+/// would each keep memory of their own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "mallopt has no safe wrapper")]
-fn one_arena() {
-    // SAFETY: mallopt only sets a parameter of the allocator.
+fn keep_warm() {
+    // SAFETY: mallopt only sets parameters of the allocator.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 128 << 20);
     }
 }
 
@@ -59,7 +62,7 @@ fn give_back() {
 
 /// Other allocators give memory back by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn one_arena() {}
+fn keep_warm() {}
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn give_back() {}
