@@ -25,7 +25,7 @@ const METHODS: [&str; 10] = [
 ];
 
 #[tokio::test]
-async fn the_token_of_the_lock_decides_nothing() {
+async fn ide_ctl_01_the_token_of_the_lock_decides_nothing() {
     for dialect in Dialect::ALL {
         let rig = Rig::speaking(dialect).await;
         let file = rig.home.file("a.py", "x\n");
@@ -49,7 +49,7 @@ async fn the_token_of_the_lock_decides_nothing() {
 }
 
 #[tokio::test]
-async fn the_second_token_is_in_the_private_record_and_nowhere_else() {
+async fn ide_ctl_01_the_second_token_is_in_the_private_record_and_nowhere_else() {
     let rig = Rig::start().await;
     let control = rig.control_token();
     assert_ne!(control, rig.token());

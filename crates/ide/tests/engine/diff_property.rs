@@ -190,7 +190,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn ide_diff_05_only_an_explicit_accept_of_that_very_diff_saves_it(
+    fn ide_diff_13_only_an_explicit_accept_of_that_very_diff_saves_it(
         steps in proptest::collection::vec(step(), 1..40),
         workers in 1..3_usize,
     ) {

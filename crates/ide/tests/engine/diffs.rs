@@ -416,7 +416,7 @@ async fn a_view_that_does_not_close_is_dropped_and_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_no_cli_is_not_offered_diffs_and_is_told_why() {
+async fn ide_mcp_11_a_client_that_is_no_cli_is_not_offered_diffs_and_is_told_why() {
     let rig = Rig::start().await;
     let file = rig.home.file("a.py", OLD);
     let mut client = rig.mcp().await;

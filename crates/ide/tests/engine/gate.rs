@@ -183,7 +183,7 @@ async fn ide_auth_04_a_host_that_was_allowed_is_let_in() {
 }
 
 #[tokio::test]
-async fn the_checks_run_in_their_order() {
+async fn ide_net_08_the_checks_run_in_their_order() {
     let rig = Rig::with(|options| options.limits.clients = 1).await;
     let _the_only_one = rig.client().await;
     let mut request = rig.handshake().path("/nowhere");
@@ -209,7 +209,7 @@ async fn the_checks_run_in_their_order() {
 }
 
 #[tokio::test]
-async fn plain_http_gets_a_short_helpful_answer() {
+async fn ide_net_08_plain_http_gets_a_short_helpful_answer() {
     let rig = Rig::start().await;
     let port = rig.port();
     for (request, status, word) in [
@@ -240,7 +240,7 @@ async fn plain_http_gets_a_short_helpful_answer() {
 }
 
 #[tokio::test]
-async fn one_client_too_many_is_refused_and_a_free_place_is_taken_again() {
+async fn ide_net_09_one_client_too_many_is_refused_and_a_free_place_is_taken_again() {
     let rig = Rig::with(|options| options.limits.clients = 2).await;
     let mut first = rig.mcp().await;
     let mut second = rig.mcp().await;
@@ -261,7 +261,7 @@ async fn one_client_too_many_is_refused_and_a_free_place_is_taken_again() {
 }
 
 #[tokio::test]
-async fn a_slow_handshake_is_ended_with_408() {
+async fn ide_net_09_a_slow_handshake_is_ended_with_408() {
     let rig = Rig::with(|options| options.limits.handshake = Duration::from_millis(150)).await;
     let mut other = rig.mcp().await;
     let mut silent = Socket::connect(rig.port()).await;
@@ -273,7 +273,7 @@ async fn a_slow_handshake_is_ended_with_408() {
 }
 
 #[tokio::test]
-async fn strangers_who_never_finish_their_handshake_keep_nobody_out() {
+async fn ide_net_09_strangers_who_never_finish_their_handshake_keep_nobody_out() {
     let rig = Rig::start().await;
     let mut strangers = Vec::new();
     for _ in 0..150 {
@@ -286,7 +286,7 @@ async fn strangers_who_never_finish_their_handshake_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_closes_only_its_client() {
+async fn ide_net_09_a_message_that_is_too_large_closes_only_its_client() {
     let rig = Rig::with(|options| options.limits.message = 100_000).await;
     let mut other = rig.cli().await;
     let mut client = rig.cli().await;
@@ -310,7 +310,7 @@ async fn a_message_that_is_too_large_closes_only_its_client() {
 }
 
 #[tokio::test]
-async fn one_request_too_many_is_refused_with_an_error() {
+async fn ide_net_09_one_request_too_many_is_refused_with_an_error() {
     let rig = Rig::with(|options| options.limits.pending = 3).await;
     let file = rig.home.file("a.py", "x\n");
     let mut client = rig.cli().await;
@@ -333,7 +333,7 @@ async fn one_request_too_many_is_refused_with_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_reader_is_closed_and_the_others_live() {
+async fn ide_net_09_a_slow_reader_is_closed_and_the_others_live() {
     let rig = Rig::with(|options| {
         options.limits.queued = 2 << 20;
         options.debounce = Duration::ZERO;
