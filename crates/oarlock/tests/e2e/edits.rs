@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::stage::{FINISHED, PATIENCE, Stage, answer, aside, decision, diff, edit, no_question, question};
 
 const REFUSED: &str = "The user doesn't want to proceed with this tool use";
-const MODIFIED: &str = "The user modified your proposed changes before accepting them";
+pub(crate) const MODIFIED: &str = "The user modified your proposed changes before accepting them";
 
 pub(crate) async fn edit_accepted(stage: Stage) -> Result<()> {
     let path = stage.sandbox.write("a.py", "x = 1\ny = 2\n")?;
@@ -204,7 +204,7 @@ pub(crate) async fn auto_mode_writes_without_a_diff(stage: Stage) -> Result<()> 
 }
 
 /// The model was told that its edit was made.
-fn succeeded(told: &Request) -> Result<()> {
+pub(crate) fn succeeded(told: &Request) -> Result<()> {
     let result = told.last_tool_result().with_context(|| format!("no tool result in {told:?}"))?;
     ensure!(!result.is_error, "the model was told of an error: {result:?}");
     ensure!(result.text.contains("updated") || result.text.contains("created"), "not a success: {result:?}");
@@ -212,7 +212,7 @@ fn succeeded(told: &Request) -> Result<()> {
 }
 
 /// The turn has stopped, and the next prompt tells the model that the person refused.
-async fn refused(stage: &Stage, tui: &Tui) -> Result<()> {
+pub(crate) async fn refused(stage: &Stage, tui: &Tui) -> Result<()> {
     no_question(tui).await?;
     stage.prompt(tui, "after", Script::new()).await?;
     let told = stage.turn(tui, "after", 0).await?;

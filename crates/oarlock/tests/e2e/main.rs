@@ -10,6 +10,7 @@ mod context;
 mod edits;
 mod sessions;
 mod stage;
+mod terminal;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -77,6 +78,10 @@ const SCENARIOS: &[Scenario] = scenarios![
     edits::edit_keeps_crlf Usual,
     edits::edit_in_a_path_with_blanks_and_accents Usual,
     edits::auto_mode_writes_without_a_diff Newest,
+    terminal::edit_accepted_where_serve_runs Usual,
+    terminal::edit_changed_and_rejected_where_serve_runs Usual,
+    terminal::edit_decided_in_the_cli_frees_the_serve_terminal Usual,
+    terminal::minimal_example_is_an_ide Both,
 ];
 
 impl Scenario {
@@ -110,8 +115,11 @@ fn run() -> Result<ExitCode> {
     let store = store()?;
     if !arguments.list {
         // Outside the cage the network is there, so the CLI is fetched before it closes.
-        if !cage::entered() && !fetch(&store, full)? {
-            return Ok(ExitCode::from(u8::from(on_ci())));
+        if !cage::entered() {
+            if !fetch(&store, full)? {
+                return Ok(ExitCode::from(u8::from(on_ci())));
+            }
+            terminal::build_example()?;
         }
         cage::enter()?;
     }
@@ -133,7 +141,7 @@ fn fetch(store: &std::path::Path, full: bool) -> Result<bool> {
     for version in wanted {
         if let Availability::Missing(why) = Cli::obtain(store, version)? {
             let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-            eprintln!("e2e: SKIPPED, for {why}; not run: {}", names.join(", "));
+            println!("skipped: e2e: {why}; not run: {}", names.join(", "));
             if on_ci() {
                 eprintln!("e2e: on CI that is a failure; install npm");
             }

@@ -15,7 +15,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 /// How long a CLI takes after `ide_connected` until it uses the connection. It gives no sign of it: before that it
 /// drops notifications, sends no `closeAllDiffTabs` with a prompt and takes a lost connection for a failed one.
-const SETTLING: Duration = Duration::from_millis(600);
+pub(crate) const SETTLING: Duration = Duration::from_millis(600);
 
 /// How soon a key is pressed again that had no effect: the CLI ignores keys just after a question has appeared.
 const INSISTENCE: Duration = Duration::from_millis(700);
