@@ -45,7 +45,9 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
-    output::log_to_stderr(cli.verbose);
+    // `claude` owns the terminal; only errors may be written over its screen.
+    let quiet = matches!(cli.command, Command::Claude(_));
+    output::log_to_stderr(cli.verbose, quiet);
     let outcome = match cli.command {
         Command::Serve(args) => args.run(),
         Command::Claude(args) => args.run(),

@@ -42,8 +42,9 @@ pub(crate) fn warn(text: &str) {
 }
 
 /// The log: warnings, or more when asked. It never goes to stdout.
-pub(crate) fn log_to_stderr(verbose: u8) {
+pub(crate) fn log_to_stderr(verbose: u8, quiet: bool) {
     let level = match verbose {
+        0 if quiet => "error",
         0 => "warn",
         1 => "info,oarlock_ide=debug,oarlock_wire=debug",
         _ => "trace",
