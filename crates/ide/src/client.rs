@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use oarlock_proto::jsonrpc::ErrorObject;
+use oarlock_proto::jsonrpc::{ErrorObject, INTERNAL_ERROR};
 use oarlock_proto::mcp::{CallResult, VERSIONS};
 use oarlock_wire::frame::{Ws, WsOptions};
 use oarlock_wire::{CallError, Connection, Ended, Limits, Peer, Responder, Service, Tasks};
@@ -17,6 +17,9 @@ use crate::{Error, Result, control, server};
 
 /// Notifications that wait to be looked at; when nobody does, new ones are dropped.
 const UNREAD: usize = 1024;
+
+/// The code of an answer that says that a diff or a client is not there (a server-defined one).
+pub const NOT_FOUND: i32 = -32002;
 
 /// What a client shows at the door.
 #[derive(Debug, Clone, Copy)]
@@ -48,9 +51,8 @@ pub struct Notification {
 ///
 /// # Errors
 /// When nobody listens there, or the token is wrong.
-pub async fn dial(port: u16, credential: Credential<'_>) -> Result<Ws<TcpStream>> {
-    let failed = |why: String| Error::Connect { port, why };
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
+pub async fn dial(address: SocketAddr, credential: Credential<'_>) -> Result<Ws<TcpStream>> {
+    let failed = |why: String| Error::Connect { address, why };
     let stream = TcpStream::connect(address).await.map_err(|error| failed(error.to_string()))?;
     stream.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
     let header = match credential {
@@ -67,8 +69,8 @@ impl Client {
     ///
     /// # Errors
     /// When nobody listens there, or the token is wrong.
-    pub async fn connect(port: u16, credential: Credential<'_>) -> Result<Self> {
-        let connection = Connection::new(dial(port, credential).await?, Limits::default());
+    pub async fn connect(address: SocketAddr, credential: Credential<'_>) -> Result<Self> {
+        let connection = Connection::new(dial(address, credential).await?, Limits::default());
         let peer = connection.peer();
         let (sender, notifications) = mpsc::channel(UNREAD);
         let task = tokio::spawn(connection.run(Inbound { notifications: sender }));
@@ -98,10 +100,10 @@ impl Client {
     /// When the engine says no or goes away.
     pub async fn request(&self, method: &str, params: &impl Serialize) -> Result<Value> {
         let answer = self.peer.request(method, params).await.map_err(|error| match error {
-            CallError::Refused(error) => Error::Answer(error.message),
-            closed => Error::Answer(closed.to_string()),
+            CallError::Refused(error) => Error::Answer { code: error.code, message: error.message },
+            closed => unreadable(&closed),
         })?;
-        serde_json::from_str(answer.get()).map_err(|error| Error::Answer(error.to_string()))
+        serde_json::from_str(answer.get()).map_err(|error| unreadable(&error))
     }
 
     /// Calls a tool.
@@ -110,7 +112,7 @@ impl Client {
     /// When the engine says no or goes away; a tool's own failure is a result.
     pub async fn call(&self, tool: &str, arguments: &impl Serialize) -> Result<CallResult> {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments })).await?;
-        serde_json::from_value(result).map_err(|error| Error::Answer(error.to_string()))
+        serde_json::from_value(result).map_err(|error| unreadable(&error))
     }
 
     /// Says goodbye and waits until it is said.
@@ -129,6 +131,10 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.peer.close(oarlock_wire::Close::new(1000, "done"));
     }
+}
+
+fn unreadable(error: &impl std::fmt::Display) -> Error {
+    Error::Answer { code: INTERNAL_ERROR.into(), message: error.to_string() }
 }
 
 struct Inbound {

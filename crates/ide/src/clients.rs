@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oarlock_wire::{Close, Peer};
 use serde::Serialize;
-use tokio::sync::Notify;
 
 use crate::editor::ClientLabel;
 
@@ -42,15 +41,14 @@ pub(crate) struct Client {
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     table: Mutex<Table>,
-    gone: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     connected: BTreeMap<u64, Client>,
     last: u64,
-    /// Connections that are not quite over: a client that is gone may still be told why.
-    connections: usize,
+    /// All connections that are not quite over, also those of our own commands.
+    connections: BTreeMap<u64, Peer>,
 }
 
 impl Clients {
@@ -58,39 +56,32 @@ impl Clients {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new client comes in; the number it gets.
-    pub(crate) fn add(&self, peer: Peer) -> u64 {
+    /// A connection begins; the number it gets.
+    pub(crate) fn enter(&self, peer: Peer) -> u64 {
         let mut table = self.table();
         table.last += 1;
-        let client = table.last;
+        let number = table.last;
+        table.connections.insert(number, peer);
+        number
+    }
+
+    /// The connection with this number is a client.
+    pub(crate) fn add(&self, client: u64, peer: Peer) {
+        let mut table = self.table();
         let (name, version) = (String::new(), String::new());
         let info = ClientInfo { client, name, version, pid: None, cwd: None, ready: false };
         table
             .connected
             .insert(client, Client { info, peer, initialized: false, is_cli: false, selection: None });
-        client
     }
 
     pub(crate) fn remove(&self, client: u64) {
         self.table().connected.remove(&client);
     }
 
-    /// A connection begins.
-    pub(crate) fn entered(&self) {
-        self.table().connections += 1;
-    }
-
     /// A connection is over.
-    pub(crate) fn left(&self) {
-        self.table().connections -= 1;
-        self.gone.notify_one();
-    }
-
-    /// Waits until no connection is left.
-    pub(crate) async fn all_gone(&self) {
-        while self.table().connections > 0 {
-            self.gone.notified().await;
-        }
+    pub(crate) fn leave(&self, number: u64) {
+        self.table().connections.remove(&number);
     }
 
     /// Looks at or changes one client; `None` when it is gone.
@@ -114,6 +105,6 @@ impl Clients {
     }
 
     pub(crate) fn close_all(&self, close: &Close) {
-        self.each(|client| client.peer.close(close.clone()));
+        self.table().connections.values().for_each(|peer| peer.close(close.clone()));
     }
 }

@@ -113,13 +113,11 @@ pub enum Withheld {
         /// Where the rule came from.
         origin: Origin,
     },
-    /// The text is too large.
-    #[error("the text has {bytes} bytes, and at most {limit} are shared; select less, or raise the limit")]
-    TooLarge {
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
+    /// It belongs to the engine itself, and may hold a token.
+    #[error("{} is the engine's own", path.display())]
+    Own {
+        /// The path.
+        path: PathBuf,
     },
 }
 
@@ -133,6 +131,8 @@ pub struct Consent {
     git_ignored: bool,
     limit: usize,
     paused: AtomicBool,
+    /// Directories of the engine itself.
+    own: Vec<PathBuf>,
 }
 
 impl Consent {
@@ -157,7 +157,13 @@ impl Consent {
             git_ignored: rules.git_ignored,
             limit: rules.limit,
             paused: AtomicBool::new(false),
+            own: Vec::new(),
         })
+    }
+
+    /// Keeps back everything in a directory, whatever the rules say: lock files and records hold tokens.
+    pub fn keep_back(&mut self, directory: &Path) {
+        self.own.push(paths::real_path(directory).unwrap_or_else(|_| directory.to_owned()));
     }
 
     /// Shares nothing, or again what the rules allow.
@@ -198,15 +204,10 @@ impl Consent {
         Ok(())
     }
 
-    /// Whether a text of this size may be shared.
-    pub fn allows_size(&self, bytes: usize) -> Result<(), Withheld> {
-        if self.is_paused() {
-            return Err(Withheld::Paused);
-        }
-        if bytes > self.limit { Err(Withheld::TooLarge { bytes, limit: self.limit }) } else { Ok(()) }
-    }
-
     fn check(&self, path: &Path) -> Result<(), Withheld> {
+        if self.own.iter().any(|directory| path.starts_with(directory)) {
+            return Err(Withheld::Own { path: path.to_owned() });
+        }
         let is_dir = path.is_dir();
         let mut inside = false;
         for root in &self.roots {

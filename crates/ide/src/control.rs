@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_proto::ide::FileDiagnostics;
-use oarlock_proto::jsonrpc::{self, ErrorObject};
+use oarlock_proto::jsonrpc::{self, ErrorObject, INVALID_PARAMS};
 use oarlock_proto::pos::Range;
-use oarlock_wire::{Close, Peer, Responder, Tasks};
+use oarlock_wire::{Peer, Responder, Tasks};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::client::NOT_FOUND;
 use crate::editor::{FileProblems, OpenFile, Select};
 use crate::engine::Engine;
 use crate::event::Event;
@@ -116,7 +117,16 @@ pub(crate) fn request(
 }
 
 fn done(outcome: Result<(), Error>) -> Result<Value, ErrorObject> {
-    outcome.map(|()| json!({})).map_err(|error| ErrorObject::invalid_params(error.to_string()))
+    outcome.map(|()| json!({})).map_err(refuse)
+}
+
+/// What is not there has a code of its own, so that commands can tell.
+fn refuse(error: Error) -> ErrorObject {
+    let code = match error {
+        Error::WhichDiff { .. } | Error::NoSuchClient { .. } => NOT_FOUND,
+        _ => INVALID_PARAMS,
+    };
+    ErrorObject::new(code, error.to_string())
 }
 
 fn status(engine: &Engine) -> Value {
@@ -133,8 +143,7 @@ fn status(engine: &Engine) -> Value {
 }
 
 fn diff(engine: &Engine, tab: &str) -> Result<Value, ErrorObject> {
-    let (id, request) =
-        engine.diffs.find(tab).map_err(|error| ErrorObject::invalid_params(error.to_string()))?;
+    let (id, request) = engine.diffs.find(tab).map_err(refuse)?;
     Ok(json!({
         "diff": id.to_string(),
         "path": request.new_path,
@@ -150,9 +159,7 @@ fn mention(ide: &Ide, params: &MentionParams) -> Result<Value, ErrorObject> {
         (None, _) => None,
     };
     absolute(&params.path)?;
-    let mentioned = ide
-        .mention(&params.path, lines, params.to)
-        .map_err(|error| ErrorObject::invalid_params(error.to_string()))?;
+    let mentioned = ide.mention(&params.path, lines, params.to).map_err(refuse)?;
     Ok(json!({ "clients": mentioned.clients }))
 }
 
@@ -165,11 +172,16 @@ fn open(engine: &Arc<Engine>, params: Open, responder: Responder, tasks: &mut Ta
         return responder.error(&error);
     }
     let select = params.range.map_or(Select::Nothing, Select::Range);
-    let request = OpenFile { select, ..OpenFile::new(params.path) };
-    let editor = engine.editor.clone();
+    let request = OpenFile { select, ..OpenFile::new(&params.path) };
+    let engine = engine.clone();
     tasks.add(async move {
-        match editor.open_file(request).await {
-            Ok(opened) => responder.reply(&json!({ "lineCount": opened.line_count })),
+        // A person who says it again means it again: the CLI takes a selection only once.
+        engine.clients.each(|client| client.selection = None);
+        match engine.editor.open_file(request).await {
+            Ok(opened) => {
+                let withheld = engine.share.allows(&params.path).err().map(|withheld| withheld.to_string());
+                responder.reply(&json!({ "lineCount": opened.line_count, "withheld": withheld }));
+            }
             Err(error) => responder.error(&ErrorObject::invalid_params(error.to_string())),
         }
     });
@@ -212,12 +224,6 @@ impl Watchers {
     fn add(&self, peer: Peer) {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).push(peer);
         self.any.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn close_all(&self, close: &Close) {
-        for peer in self.peers.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            peer.close(close.clone());
-        }
     }
 
     pub(crate) fn any(&self) -> bool {

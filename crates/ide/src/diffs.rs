@@ -14,6 +14,9 @@ use tokio::sync::oneshot;
 use crate::editor::OpenDiff;
 use crate::{Error, Result};
 
+/// The contents of all diffs that wait, together.
+const MAX_WAITING_BYTES: usize = 256 << 20;
+
 /// What ends a diff from outside its view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
@@ -24,7 +27,7 @@ pub(crate) enum Decision {
     /// The client closed its tab, so the question is settled there.
     Closed { by: &'static str },
     /// Something broke; the question stays with the client.
-    Failed { why: String },
+    Failed { why: String, by: &'static str },
 }
 
 /// A diff that waits, as `oarlock ide diffs` shows it.
@@ -65,6 +68,13 @@ pub(crate) struct Place<'a> {
     pub(crate) id: u64,
 }
 
+impl Place<'_> {
+    /// The view decides. False when somebody else was first: then their decision is on its way.
+    pub(crate) fn claim(&self) -> bool {
+        self.diffs.table().waiting.remove(&self.id).is_some()
+    }
+}
+
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.diffs.table().waiting.remove(&self.id);
@@ -76,13 +86,18 @@ impl Diffs {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn open(&self, request: OpenDiff) -> (Place<'_>, oneshot::Receiver<Decision>) {
+    /// Takes in a diff, unless so much already waits that a client could fill the memory with them.
+    pub(crate) fn open(&self, request: OpenDiff) -> Result<(Place<'_>, oneshot::Receiver<Decision>)> {
         let (decide, decided) = oneshot::channel();
         let mut table = self.table();
+        let bytes: usize = table.waiting.values().map(|waiting| waiting.request.new_contents.len()).sum();
+        if bytes + request.new_contents.len() > MAX_WAITING_BYTES {
+            return Err(Error::TooManyDiffs { waiting: table.waiting.len(), bytes });
+        }
         table.last += 1;
         let id = table.last;
         table.waiting.insert(id, Waiting { request, decide });
-        (Place { diffs: self, id }, decided)
+        Ok((Place { diffs: self, id }, decided))
     }
 
     /// Decides every diff that `which` picks; how many there were.
@@ -90,13 +105,8 @@ impl Diffs {
         let mut table = self.table();
         let ids: Vec<u64> =
             table.waiting.iter().filter(|(id, w)| which(**id, &w.request)).map(|(id, _)| *id).collect();
-        for id in &ids {
-            if let Some(waiting) = table.waiting.remove(id) {
-                // A receiver that is gone was decided by its own view in this very moment.
-                let _ = waiting.decide.send(decision.clone());
-            }
-        }
-        ids.len()
+        let take = |id: u64| table.waiting.remove(&id);
+        ids.into_iter().filter_map(take).filter_map(|w| w.decide.send(decision.clone()).ok()).count()
     }
 
     /// The client closes one of its own tabs.
@@ -112,12 +122,12 @@ impl Diffs {
     }
 
     pub(crate) fn fail_client(&self, client: u64, why: &str) {
-        let decision = Decision::Failed { why: why.to_owned() };
+        let decision = Decision::Failed { why: why.to_owned(), by: "engine" };
         self.decide_where(&decision, |_, diff| diff.client.id == client);
     }
 
     pub(crate) fn fail_all(&self, why: &str) {
-        self.decide_where(&Decision::Failed { why: why.to_owned() }, |_, _| true);
+        self.decide_where(&Decision::Failed { why: why.to_owned(), by: "engine" }, |_, _| true);
     }
 
     pub(crate) fn has_client(&self, client: u64) -> bool {
@@ -138,13 +148,13 @@ impl Diffs {
     /// The request behind a short id, a path or a full tab name.
     pub(crate) fn find(&self, name: &str) -> Result<(u64, OpenDiff)> {
         let table = self.table();
-        if let Ok(id) = name.parse::<u64>()
-            && let Some(waiting) = table.waiting.get(&id)
-        {
-            return Ok((id, waiting.request.clone()));
-        }
-        let named = |diff: &OpenDiff| diff.tab == name || diff.new_path.as_os_str() == name;
-        let mut found = table.waiting.iter().filter(|(_, waiting)| named(&waiting.request));
+        // A number is an id and nothing else: a client chooses its tab names, and must not choose which diff is meant.
+        let number = name.bytes().all(|byte| byte.is_ascii_digit());
+        let named = |id: u64, diff: &OpenDiff| match number {
+            true => id.to_string() == name,
+            false => diff.tab == name || diff.new_path.as_os_str() == name,
+        };
+        let mut found = table.waiting.iter().filter(|(id, waiting)| named(**id, &waiting.request));
         match (found.next(), found.next()) {
             (Some((id, waiting)), None) => Ok((*id, waiting.request.clone())),
             (first, _) => {
@@ -180,8 +190,8 @@ mod tests {
     #[test]
     fn ide_diff_09_closing_all_touches_only_the_callers_diffs() {
         let diffs = Diffs::default();
-        let (_a, mut mine) = diffs.open(request(1, "/w/a", "a"));
-        let (_b, mut theirs) = diffs.open(request(2, "/w/b", "b"));
+        let (_a, mut mine) = diffs.open(request(1, "/w/a", "a")).unwrap();
+        let (_b, mut theirs) = diffs.open(request(2, "/w/b", "b")).unwrap();
         assert_eq!(diffs.close_all(1), 1);
         assert!(matches!(mine.try_recv(), Ok(Decision::Closed { .. })));
         assert!(theirs.try_recv().is_err());
@@ -192,7 +202,7 @@ mod tests {
     #[test]
     fn a_diff_is_decided_once() {
         let diffs = Diffs::default();
-        let (place, mut decided) = diffs.open(request(1, "/w/a", "a"));
+        let (place, mut decided) = diffs.open(request(1, "/w/a", "a")).unwrap();
         assert!(diffs.decide(place.id, &Decision::Reject { by: "test" }));
         assert!(!diffs.decide(place.id, &Decision::Accept { contents: None, by: "test" }));
         assert_eq!(decided.try_recv(), Ok(Decision::Reject { by: "test" }));
@@ -201,13 +211,17 @@ mod tests {
     #[test]
     fn names_must_be_plain() {
         let diffs = Diffs::default();
-        let _first = diffs.open(request(1, "/w/a", "tab one"));
-        let (second, _decided) = diffs.open(request(2, "/w/a", "tab two"));
+        let _first = diffs.open(request(1, "/w/a", "tab one")).unwrap();
+        let (second, _decided) = diffs.open(request(2, "/w/a", "tab two")).unwrap();
         assert_eq!(diffs.find("tab two").unwrap().0, second.id);
         assert_eq!(diffs.find("2").unwrap().0, second.id);
         assert!(matches!(diffs.find("/w/a"), Err(Error::WhichDiff { ambiguous: true, .. })));
         assert!(matches!(diffs.find("nowhere"), Err(Error::WhichDiff { ambiguous: false, .. })));
         drop(second);
         assert_eq!(diffs.find("/w/a").unwrap().0, 1);
+        // A client cannot make its diff answer to another's number.
+        let _trap = diffs.open(request(2, "/w/b", "1")).unwrap();
+        assert_eq!(diffs.find("1").unwrap().1.tab, "tab one");
+        assert!(diffs.find("7").is_err());
     }
 }

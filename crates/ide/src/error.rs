@@ -14,14 +14,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The file system said no.
-    #[error("failed to {action} {}: {source}", path.display())]
+    #[error("failed to {action} {}: {cause}", path.display())]
     File {
         /// What was tried, as words that fit after "failed to".
         action: &'static str,
         /// On which file or directory.
         path: PathBuf,
-        /// What the system answered.
-        source: io::Error,
+        /// What the system answered. Not called `source`, or it would be printed twice.
+        cause: io::Error,
     },
     /// The system gave no random bytes, so there is no safe token.
     #[error(
@@ -66,12 +66,16 @@ pub enum Error {
         why: String,
     },
     /// The port cannot be listened on.
-    #[error("failed to listen on port {port}: {source}; take another --port, or none for any free one")]
+    #[error(
+        "failed to listen on {address} port {port}: {cause}; take another --port, or none for any free one"
+    )]
     Listen {
+        /// The address that was wanted.
+        address: std::net::IpAddr,
         /// The port that was wanted; 0 for any.
         port: u16,
         /// What the system answered.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The engine that a handle belongs to has stopped.
     #[error("the engine has stopped")]
@@ -85,6 +89,14 @@ pub enum Error {
         ambiguous: bool,
         /// The diffs that wait.
         waiting: Vec<PendingDiff>,
+    },
+    /// So much waits for a decision that no more is taken.
+    #[error("{waiting} diffs with {bytes} bytes wait for a decision already; decide some of them first")]
+    TooManyDiffs {
+        /// How many wait.
+        waiting: usize,
+        /// How large they are together.
+        bytes: usize,
     },
     /// No client has this pid.
     #[error("no connected Claude Code session has pid {pid}; connected: {connected:?}")]
@@ -103,16 +115,21 @@ pub enum Error {
         withheld: Withheld,
     },
     /// An engine cannot be reached.
-    #[error("failed to connect to the engine on port {port}: {why}; see `oarlock ide list`")]
+    #[error("failed to connect to the engine at {address}: {why}; see `oarlock ide list`")]
     Connect {
         /// Where it was tried.
-        port: u16,
+        address: std::net::SocketAddr,
         /// What went wrong.
         why: String,
     },
     /// The engine answered with an error.
-    #[error("{0}")]
-    Answer(String),
+    #[error("{message}")]
+    Answer {
+        /// A JSON-RPC code; [`NOT_FOUND`](crate::client::NOT_FOUND) for things that are not there.
+        code: i64,
+        /// What it said.
+        message: String,
+    },
 }
 
 fn which_diff(name: &str, ambiguous: bool, waiting: &[PendingDiff]) -> String {
@@ -134,6 +151,6 @@ impl Error {
     /// Says what was tried on which path when an I/O call failed.
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::File { action, path, source }
+        move |cause| Self::File { action, path, cause }
     }
 }

@@ -59,7 +59,7 @@ pub enum Event<'a> {
     },
     /// A message of more than a megabyte was handled, and its memory is free again.
     LargeMessage {
-        /// The number this engine gave the client; 0 for our own commands.
+        /// The number this engine gave the client.
         client: u64,
         /// Its size.
         bytes: usize,

@@ -86,7 +86,7 @@ impl Ide {
     /// Stops or resumes the sharing of selections and mentions.
     pub fn pause(&self, paused: bool) {
         if let Ok(engine) = self.running() {
-            engine.share.pause(paused);
+            engine.share.pause(&engine.clients, paused);
             engine.emit(&Event::Paused { paused });
         }
     }

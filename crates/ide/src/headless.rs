@@ -1,8 +1,10 @@
 //! An editor without a screen: files on disk, and a policy or a reviewer that decides diffs.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use oarlock_proto::pos::{self, Range};
@@ -12,6 +14,12 @@ use crate::editor::{
     Opened, Reply, Scope, Select, Selection,
 };
 use crate::handle::Ide;
+use crate::paths;
+
+/// The largest file that is opened.
+const MAX_FILE: u64 = 64 << 20;
+/// How long a formatter may take.
+const FORMATTING: Duration = Duration::from_secs(30);
 
 /// What decides a diff.
 #[derive(Clone, Default)]
@@ -25,6 +33,8 @@ pub enum OnDiff {
     Reject,
     /// A person is asked.
     Ask(Arc<dyn Reviewer>),
+    /// Nobody can be asked, for this reason; the question stays with the client.
+    Nobody(&'static str),
 }
 
 /// Someone who can be asked about a change.
@@ -77,9 +87,12 @@ impl HeadlessEditor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, request: &OpenFile) -> Result<Opened, EditorError> {
+    async fn open(&self, request: OpenFile) -> Result<Opened, EditorError> {
         let failed = |error| EditorError::new(format!("failed to open {}: {error}", request.path.display()));
-        let bytes = std::fs::read(&request.path).map_err(failed)?;
+        let path = request.path.clone();
+        // Off the engine's thread: a file may be slow, and must not hold up other clients.
+        let read = tokio::task::spawn_blocking(move || paths::read_regular(&path, MAX_FILE)).await;
+        let bytes = read.map_err(io::Error::other).and_then(|read| read).map_err(failed)?;
         let text = String::from_utf8_lossy(&bytes);
         let range = request.select.find(&text);
         let selection = Selection {
@@ -118,10 +131,12 @@ impl HeadlessEditor {
 
     async fn run_formatter(&self, path: &Path) -> Result<bool, EditorError> {
         let Some([program, arguments @ ..]) = self.formatter.as_deref() else { return Ok(false) };
-        let mut command = std::process::Command::new(program);
-        command.args(arguments).arg(path).stdin(std::process::Stdio::null());
-        let output = tokio::task::spawn_blocking(move || command.output()).await;
-        let output = output.map_err(|error| EditorError::new(error.to_string()))?;
+        let mut command = tokio::process::Command::new(program);
+        // It ends with the call: cancelled, timed out, or the engine stopped.
+        command.args(arguments).arg(path).stdin(std::process::Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(FORMATTING, command.output()).await;
+        let output =
+            output.map_err(|_| EditorError::new(format!("{program} took longer than {FORMATTING:?}")))?;
         let output = output.map_err(|error| EditorError::new(format!("failed to run {program}: {error}")))?;
         if output.status.success() {
             return Ok(true);
@@ -152,7 +167,7 @@ impl Editor for HeadlessEditor {
     }
 
     fn open_file(&self, request: OpenFile) -> Reply<'_, Opened> {
-        Box::pin(async move { self.open(&request) })
+        Box::pin(self.open(request))
     }
 
     fn open_diff(&self, request: OpenDiff, cancelled: Cancelled) -> Reply<'_, DiffOutcome> {
@@ -160,6 +175,7 @@ impl Editor for HeadlessEditor {
             match &self.on_diff {
                 OnDiff::Accept => Ok(DiffOutcome::Accepted { contents: request.new_contents }),
                 OnDiff::Reject => Ok(DiffOutcome::Rejected),
+                OnDiff::Nobody(why) => Err(EditorError::new(*why)),
                 OnDiff::Ask(reviewer) => reviewer.review(request, cancelled).await,
                 OnDiff::Wait => {
                     cancelled.cancelled().await;

@@ -3,6 +3,7 @@
 //! The CLI writes a file's URI as `file://` and the raw path, and compares what comes back as text. So URIs are made
 //! without percent-encoding; both forms are read.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 mod workspace;
@@ -147,6 +148,24 @@ fn decode(text: &str) -> Option<String> {
         bytes.push(u8::try_from(value).ok().filter(|byte| *byte != 0)?);
     }
     String::from_utf8(bytes).ok()
+}
+
+/// Reads a file that is a file: a pipe would never end and a device may be endless.
+///
+/// # Errors
+/// When it is no regular file, larger than `limit`, or cannot be read.
+pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let about = std::fs::metadata(path)?;
+    if !about.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    if about.len() > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes")));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::consent::{Consent, Rules};
 use crate::discover::Environment;
-use crate::editor::Editor;
+use crate::editor::{Cancelled, Editor};
 use crate::engine::{DiagnosticsTimes, Engine, Settings};
 use crate::event::Observer;
 use crate::handle::Ide;
@@ -123,9 +123,13 @@ impl Default for Limits {
 /// A running engine. Dropping it stops it at once; [`stop`](Server::stop) says goodbye to its clients first.
 pub struct Server {
     engine: Arc<Engine>,
+    address: IpAddr,
     port: u16,
     control: Token,
-    tasks: Vec<JoinHandle<()>>,
+    stop: Cancelled,
+    /// Accepts clients and owns their tasks.
+    accepting: JoinHandle<()>,
+    helpers: [JoinHandle<()>; 2],
     // Fields are dropped in order: the lock goes before the record, so nobody finds an engine that is no more.
     lock: Lock,
     _record: Arc<Record>,
@@ -148,18 +152,21 @@ impl Server {
         lock::sweep(&lock_dir);
 
         let resumed = engines.resume(&folders, SystemTime::now());
-        let (listener, token) = listen(options.listen, options.port, resumed).await?;
-        let port = listener.local_addr().map_err(|source| Error::Listen { source, port: 0 })?.port();
+        let address = options.listen;
+        let (listener, token) = listen(address, options.port, resumed).await?;
+        let port = listener.local_addr().map_err(|cause| Error::Listen { address, port: 0, cause })?.port();
         let control = Token::random()?;
         let lock_path = lock_dir.join(format!("{port}.lock"));
 
         let (name, limits) = (options.name.clone(), options.limits);
         let (dialect, hosts) = (options.dialect, options.allow_hosts.clone());
         let gate = gate(&limits, dialect, hosts, token.clone(), control.clone());
-        let engine = engine(editor, options, folders.clone())?;
+        let own = [&*lock_dir, engines.dir()];
+        let engine = engine(editor, options, folders.clone(), &own)?;
 
         let record = Arc::new(engines.record(state::Engine {
             workspace: folders.clone(),
+            address,
             port,
             token: token.clone(),
             control: control.clone(),
@@ -167,15 +174,15 @@ impl Server {
         })?);
         // The socket listens, so whoever sees the file can connect; the kernel holds them until the task below runs.
         let lock = Lock::create(&lock_dir, port, &LockFile::new(&name, &folders, token))?;
-        let tasks = vec![
-            tokio::spawn(listen::accept(listener, Arc::new(gate), serve(&engine, limits))),
-            tokio::spawn({
-                let engine = engine.clone();
-                async move { engine.share.follow(&engine.clients, engine.settings.debounce).await }
-            }),
-            tokio::spawn(keep_record(Arc::downgrade(&record))),
-        ];
-        Ok(Self { engine, port, control, tasks, lock, _record: record })
+        let stop = Cancelled::new();
+        let accepting = listen::accept(listener, Arc::new(gate), stop.clone(), serve(&engine, limits));
+        let accepting = tokio::spawn(accepting);
+        let follow = {
+            let engine = engine.clone();
+            async move { engine.share.follow(&engine.clients, engine.settings.debounce).await }
+        };
+        let helpers = [tokio::spawn(follow), tokio::spawn(keep_record(Arc::downgrade(&record)))];
+        Ok(Self { engine, address, port, control, stop, accepting, helpers, lock, _record: record })
     }
 
     /// The handle for the editor.
@@ -188,6 +195,13 @@ impl Server {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where to connect to it from this machine.
+    #[must_use]
+    pub fn socket(&self) -> SocketAddr {
+        let everywhere = self.address.is_unspecified();
+        SocketAddr::new(if everywhere { Ipv4Addr::LOCALHOST.into() } else { self.address }, self.port)
     }
 
     /// The lock file.
@@ -213,30 +227,36 @@ impl Server {
         if let Err(error) = self.lock.withdraw() {
             tracing::warn!(%error, "failed to remove the lock file");
         }
+        // Nobody comes in any more, so that whoever reconnects finds the next engine.
+        self.stop.cancel();
         self.engine.diffs.fail_all("the editor is shutting down");
         self.engine.clients.close_all(&Close::going_away());
-        self.engine.watchers.close_all(&Close::going_away());
-        let _ = tokio::time::timeout(STOPPING, self.engine.clients.all_gone()).await;
-        for task in self.tasks.drain(..) {
-            task.abort();
-            let _ = task.await;
+        let _ = tokio::time::timeout(STOPPING, &mut self.accepting).await;
+        for helper in &mut self.helpers {
+            helper.abort();
+            let _ = helper.await;
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
+        self.accepting.abort();
+        self.helpers.iter().for_each(JoinHandle::abort);
     }
 }
 
-fn engine(editor: Arc<dyn Editor>, options: Options, folders: Vec<PathBuf>) -> Result<Arc<Engine>> {
-    let consent = match options.consent {
+fn engine(
+    editor: Arc<dyn Editor>,
+    options: Options,
+    folders: Vec<PathBuf>,
+    own: &[&Path],
+) -> Result<Arc<Engine>> {
+    let mut consent = match options.consent {
         Some(consent) => consent,
         None => Consent::new(&folders, &Rules::default())?,
     };
+    own.iter().for_each(|directory| consent.keep_back(directory));
     let settings = Settings {
         info: Implementation { name: "oarlock".into(), version: env!("CARGO_PKG_VERSION").into() },
         dialect: options.dialect,
@@ -265,7 +285,7 @@ pub async fn serve_lines(
     let folders = lock::canonical_folders(&options.workspace)?;
     let limits = options.limits;
     // The client is our parent or child: its end closes the pipe, so it needs no sign of life.
-    let engine = engine(editor, Options { keepalive: None, ..options }, folders)?;
+    let engine = engine(editor, Options { keepalive: None, ..options }, folders, &[])?;
     let frames = Lines::new(reader, writer, limits.message);
     let connection = Connection::new(frames, wire_limits(limits));
     let session = Session::new(engine.clone(), Role::Client, connection.peer());
@@ -293,7 +313,7 @@ async fn listen(
     }
     let port = port.unwrap_or(0);
     let listener = TcpListener::bind(SocketAddr::new(address, port)).await;
-    let listener = listener.map_err(|source| Error::Listen { source, port })?;
+    let listener = listener.map_err(|cause| Error::Listen { address, port, cause })?;
     Ok((listener, Token::random()?))
 }
 

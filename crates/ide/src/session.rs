@@ -107,11 +107,11 @@ impl Service for Session {
     }
 
     fn closed(&mut self, ended: &Ended) {
+        // Whatever was open is a failure now, never an accept; views close while the tasks get their moment.
+        self.engine.diffs.fail_client(self.client, "the client is gone");
         if self.role == Role::Control {
             return;
         }
-        // Whatever was open is a failure now, never an accept; views close while the tasks get their moment.
-        self.engine.diffs.fail_client(self.client, "the client is gone");
         self.engine.clients.remove(self.client);
         self.engine.emit(&Event::ClientGone { client: self.client, reason: &ended.to_string() });
     }
@@ -120,18 +120,15 @@ impl Service for Session {
 impl Drop for Session {
     /// The last thing that happens to a connection: its answers and its goodbye are sent.
     fn drop(&mut self) {
-        self.engine.clients.left();
+        self.engine.clients.leave(self.client);
     }
 }
 
 impl Session {
     pub(crate) fn new(engine: Arc<Engine>, role: Role, peer: Peer) -> Self {
-        engine.clients.entered();
-        let client = match role {
-            Role::Client => engine.clients.add(peer.clone()),
-            Role::Control => 0,
-        };
+        let client = engine.clients.enter(peer.clone());
         if role == Role::Client {
+            engine.clients.add(client, peer.clone());
             engine.emit(&Event::ClientConnected { client });
         }
         Self { engine, role, client, peer, listed: false, running: Running::default() }
@@ -276,7 +273,7 @@ fn answer(
     result: &CallResult,
 ) {
     responder.reply(result);
-    if engine.is_observed() && client != 0 {
+    if engine.is_observed() {
         let us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         engine.emit(&Event::ToolCall { client, tool, ok: !result.is_error, us });
     }

@@ -17,6 +17,9 @@ use crate::{Error, Result, paths, tools};
 /// Mentions that wait for a client; the oldest is dropped when one more comes, for nobody waits for it any more.
 const MAX_MENTIONS: usize = 32;
 
+/// How often a selection is held to the rules again.
+const RECHECK: Duration = Duration::from_secs(2);
+
 /// The one place from which anything of a file leaves without being asked for.
 pub(crate) struct Share {
     state: Mutex<State>,
@@ -37,6 +40,20 @@ struct Mention {
     to: Option<u32>,
     path: PathBuf,
     text: String,
+}
+
+impl Mention {
+    /// Sends it to the ready clients that it is for; how many there were.
+    fn send(&self, clients: &Clients) -> usize {
+        let mut reached = 0;
+        clients.each(|client| {
+            let is_for_it = self.to.is_none() || client.info.pid == self.to;
+            if client.info.ready && is_for_it && client.peer.send(self.text.clone()) {
+                reached += 1;
+            }
+        });
+        reached
+    }
 }
 
 /// How many clients a mention reached at once; none means that it waits for the next one that is ready.
@@ -84,10 +101,11 @@ impl Share {
         self.state().consent.is_paused()
     }
 
-    /// Stops or resumes sharing. A pause takes back what is selected.
-    pub(crate) fn pause(&self, paused: bool) {
+    /// Stops or resumes sharing. A pause takes back what is selected; afterwards the mentions that waited go out.
+    pub(crate) fn pause(&self, clients: &Clients, paused: bool) {
         self.state().consent.pause(paused);
         self.moved.notify_one();
+        self.deliver(clients);
     }
 
     /// New rules; a file that they newly cover is taken back.
@@ -161,7 +179,12 @@ impl Share {
     /// Follows the selection for ever, at most once per `debounce`.
     pub(crate) async fn follow(&self, clients: &Clients, debounce: Duration) {
         loop {
-            self.moved.notified().await;
+            if self.state().current.is_some() {
+                // The file may be ignored from now on: rules are files too.
+                let _ = tokio::time::timeout(RECHECK, self.moved.notified()).await;
+            } else {
+                self.moved.notified().await;
+            }
             if !debounce.is_zero() {
                 tokio::time::sleep(debounce).await;
             }
@@ -171,28 +194,32 @@ impl Share {
 
     /// A client is ready now: it gets the present selection and the mentions that waited for it.
     pub(crate) fn welcome(&self, clients: &Clients, client: u64) {
-        let pid = clients.with(client, |client| {
+        clients.with(client, |client| {
             client.info.ready = true;
             // A client that connects has no selection to be cleared.
             client.selection = Some(selection_changed(&SelectionChanged::cleared()));
-            client.info.pid
         });
-        let Some(pid) = pid else { return };
         self.tell(clients);
-        for mention in self.take_mentions(pid) {
-            clients.with(client, |client| client.peer.send(mention.text));
-        }
+        self.deliver(clients);
     }
 
-    /// The mentions that waited for this client, held to the rules of this moment.
-    fn take_mentions(&self, pid: Option<u32>) -> Vec<Mention> {
-        let mut state = self.state();
-        let is_for_it = |mention: &Mention| mention.to.is_none_or(|to| Some(to) == pid);
-        let (mut for_it, others): (Vec<Mention>, Vec<Mention>) =
-            std::mem::take(&mut state.mentions).into_iter().partition(is_for_it);
-        state.mentions = others.into();
-        for_it.retain(|mention| state.consent.allows(&mention.path).is_ok());
-        for_it
+    /// Sends the mentions that waited to those they are for, held to the rules of this moment. While sharing is paused,
+    /// or nobody is ready, they wait on.
+    fn deliver(&self, clients: &Clients) {
+        let waiting = {
+            let mut state = self.state();
+            if state.consent.is_paused() {
+                return;
+            }
+            std::mem::take(&mut state.mentions)
+        };
+        let mut undelivered = VecDeque::new();
+        for mention in waiting {
+            if self.allows(&mention.path).is_ok() && mention.send(clients) == 0 {
+                undelivered.push_back(mention);
+            }
+        }
+        self.state().mentions.extend(undelivered);
     }
 
     /// Mentions a file to all ready clients, or to the one with a pid.
@@ -210,25 +237,20 @@ impl Share {
             line_end: lines.map(|(_, last)| last),
         };
         let text = jsonrpc::write_notification("at_mentioned", &params);
-        let (mut reached, mut known) = (0, Vec::new());
-        clients.each(|client| {
-            known.extend(client.info.pid);
-            let chosen = to.is_none() || client.info.pid == to;
-            if client.info.ready && chosen && client.peer.send(text.clone()) {
-                reached += 1;
+        let mention = Mention { to, path: path.to_owned(), text };
+        if let Some(pid) = to {
+            let connected: Vec<u32> = clients.list().into_iter().filter_map(|client| client.pid).collect();
+            if !connected.contains(&pid) {
+                return Err(Error::NoSuchClient { pid, connected });
             }
-        });
-        if let Some(to) = to
-            && !known.contains(&to)
-        {
-            return Err(Error::NoSuchClient { pid: to, connected: known });
         }
+        let reached = mention.send(clients);
         if reached == 0 {
             let mut state = self.state();
             if state.mentions.len() == MAX_MENTIONS {
                 state.mentions.pop_front();
             }
-            state.mentions.push_back(Mention { to, path: path.to_owned(), text });
+            state.mentions.push_back(mention);
         }
         Ok(Mentioned { clients: reached })
     }

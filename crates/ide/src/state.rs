@@ -6,6 +6,7 @@
 
 use std::{
     fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -34,6 +35,8 @@ const VERSION: u32 = 1;
 pub struct Engine {
     /// Its canonical workspace folders.
     pub workspace: Vec<PathBuf>,
+    /// The address that it listens on.
+    pub address: IpAddr,
     /// The port that it listens on.
     pub port: u16,
     /// The token that is in its lock file.
@@ -56,6 +59,8 @@ pub struct Resumed {
 /// An engine that runs.
 #[derive(Clone, Debug)]
 pub struct Running {
+    /// Where to reach it: the address that it listens on, or loopback if it listens on all.
+    pub address: IpAddr,
     /// The port that it listens on.
     pub port: u16,
     /// Its process.
@@ -68,11 +73,21 @@ pub struct Running {
     pub lock: PathBuf,
 }
 
+impl Running {
+    /// Where to connect to it.
+    #[must_use]
+    pub fn socket(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
+}
+
 /// One engine's record, as it is in the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Contents {
     version: u32,
     workspace: Vec<PathBuf>,
+    #[serde(default = "loopback")]
+    address: IpAddr,
     port: u16,
     pid: u32,
     #[serde(serialize_with = "token::write", deserialize_with = "token::read")]
@@ -84,7 +99,16 @@ struct Contents {
     ended: Option<u64>,
 }
 
+fn loopback() -> IpAddr {
+    Ipv4Addr::LOCALHOST.into()
+}
+
 impl Contents {
+    /// An engine that listens everywhere is reached by loopback.
+    fn reachable(&self) -> IpAddr {
+        if self.address.is_unspecified() { loopback() } else { self.address }
+    }
+
     fn parse(text: &[u8]) -> Option<Self> {
         serde_json::from_slice(text).ok().filter(|contents: &Self| contents.version == VERSION)
     }
@@ -112,6 +136,12 @@ impl Engines {
         let dir = dir.into();
         private::create_dir(&dir)?;
         Ok(Self { dir })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Takes port and token of the engine of this workspace that ended last, if that is less than 15 seconds ago.
@@ -153,6 +183,7 @@ impl Engines {
         let contents = Contents {
             version: VERSION,
             workspace,
+            address: engine.address,
             port: engine.port,
             pid: std::process::id(),
             token: engine.token,
@@ -173,12 +204,13 @@ impl Engines {
             .files()
             .filter_map(|path| Contents::parse(&private::read(&path).ok()?.0))
             .filter(|contents| !contents.is_over())
-            .map(|Contents { port, pid, workspace, control, lock, .. }| Running {
-                port,
-                pid,
-                workspace,
-                control,
-                lock,
+            .map(|contents| Running {
+                address: contents.reachable(),
+                port: contents.port,
+                pid: contents.pid,
+                workspace: contents.workspace,
+                control: contents.control,
+                lock: contents.lock,
             })
             .collect();
         running.sort_by_key(|engine| engine.port);
@@ -305,6 +337,7 @@ mod tests {
 
     fn engine(folder: &str, port: u16) -> Engine {
         Engine {
+            address: loopback(),
             workspace: vec![folder.into()],
             port,
             token: Token::from_text(format!("token-{port}")),

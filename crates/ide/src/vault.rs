@@ -110,13 +110,19 @@ fn refuse(error: impl std::fmt::Display) -> ErrorObject {
     ErrorObject::invalid_params(error.to_string())
 }
 
-fn read_file(engine: &Engine, path: &str) -> Result<Value, ErrorObject> {
+/// Asks about the name as it was given; its real path is then looked at too, so a link hides nothing either way.
+fn allow(engine: &Engine, given: &str) -> Result<(), ErrorObject> {
+    let asked = engine.workspace.asked(Path::new(given), Rooted::Yes).map_err(refuse)?;
+    engine.share.allows(&asked).map_err(refuse)
+}
+
+fn read_file(engine: &Engine, given: &str) -> Result<Value, ErrorObject> {
     let failed = |why: String| ErrorObject::internal(format!("failed to read file: {why}"));
-    let path = engine.workspace.resolve_read(Path::new(path), Rooted::Yes).map_err(|error| match error {
-        Error::File { source, .. } => failed(source.to_string()),
+    let path = engine.workspace.resolve_read(Path::new(given), Rooted::Yes).map_err(|error| match error {
+        Error::File { cause, .. } => failed(cause.to_string()),
         other => refuse(other),
     })?;
-    engine.share.allows(&path).map_err(refuse)?;
+    allow(engine, given)?;
     let length = std::fs::metadata(&path).map_err(|error| failed(error.to_string()))?.len();
     let limit = engine.share.max_bytes() as u64;
     if length > limit {
@@ -134,7 +140,7 @@ async fn write_file(
 ) -> Result<Value, ErrorObject> {
     let path = engine.workspace.resolve_write(Path::new(&params.path), Rooted::Yes).map_err(refuse)?;
     // What must not leave must not be overwritten either: `.git/hooks` would run what is written there.
-    engine.share.allows(&path).map_err(refuse)?;
+    allow(&engine, &params.path)?;
     let mut contents: Text = params.content.into();
     let mut after = None;
     if !engine.settings.allow_write {
@@ -155,8 +161,12 @@ async fn write_file(
     }
     let given = params.path;
     let written = blocking(move || {
-        // The review may have taken minutes: what the path means is looked at again.
-        let path = engine.workspace.resolve_write(Path::new(&given), Rooted::Yes).map_err(refuse)?;
+        // The review may have taken minutes: what the path means now must be what was reviewed.
+        let now = engine.workspace.resolve_write(Path::new(&given), Rooted::Yes).map_err(refuse)?;
+        if now != path {
+            return Err(refuse(format!("{given} led elsewhere when it was reviewed; nothing was written")));
+        }
+        allow(&engine, &given)?;
         let failed = |error: crate::Error| ErrorObject::internal(error.to_string());
         engine.workspace.write_atomic(&path, contents.as_bytes()).map_err(failed)?;
         Ok(json!({ "success": true }))

@@ -250,17 +250,28 @@ fn a_workspace_inside_a_repository_obeys_its_upper_rules() {
 }
 
 #[test]
+fn what_belongs_to_the_engine_stays_back_whatever_the_rules_say() {
+    let world = World::new();
+    let own = world.root.join("state");
+    std::fs::create_dir(&own).unwrap();
+    std::fs::write(own.join("record.json"), "token").unwrap();
+    let mut consent = world.consent(&Rules { user: vec!["!*".into()], ..Rules::default() });
+    assert_eq!(consent.allows(&own.join("record.json")), Ok(()));
+    consent.keep_back(&own);
+    assert!(matches!(consent.allows(&own.join("record.json")), Err(Withheld::Own { .. })));
+    std::os::unix::fs::symlink(own.join("record.json"), world.root.join("notes.txt")).unwrap();
+    assert!(matches!(consent.allows(&world.root.join("notes.txt")), Err(Withheld::Own { .. })));
+}
+
+#[test]
 fn pausing_and_the_size_limit() {
     let world = World::new();
     let consent = world.consent(&Rules::default());
     let file = world.root.join("a.rs");
-    assert_eq!(consent.allows_size(DEFAULT_LIMIT), Ok(()));
-    let too_large = Withheld::TooLarge { bytes: DEFAULT_LIMIT + 1, limit: DEFAULT_LIMIT };
-    assert_eq!(consent.allows_size(DEFAULT_LIMIT + 1), Err(too_large));
+    assert_eq!(consent.limit(), DEFAULT_LIMIT);
     consent.pause(true);
     assert!(consent.is_paused());
     assert_eq!(consent.allows(&file), Err(Withheld::Paused));
-    assert_eq!(consent.allows_size(0), Err(Withheld::Paused));
     consent.pause(false);
     assert_eq!(consent.allows(&file), Ok(()));
 }

@@ -2,7 +2,7 @@
 //! one before.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 use oarlock_ide::consent::{Consent, Rules};
@@ -21,7 +21,7 @@ pub(crate) use value::{DiffPolicy, Millis, Seconds};
 
 use file::File;
 
-/// The project's file, in the first folder of its workspace.
+/// The project's file, in a folder of the workspace or above it in the same repository.
 pub(crate) const PROJECT_FILE: &str = ".oarlock.toml";
 
 /// A value and where it came from.
@@ -97,10 +97,10 @@ impl fmt::Display for Place {
 pub(crate) struct Sources {
     /// The user's file, whether it exists or not; none without a home directory.
     pub(crate) user: Option<PathBuf>,
-    /// The project's file, whether it exists or not.
-    pub(crate) project: PathBuf,
-    /// What the project adds to `share.ignore`, and where it says so.
-    pub(crate) project_ignore: Option<(Vec<String>, Place)>,
+    /// The projects' files, whether they exist or not, the most important first.
+    pub(crate) projects: Vec<PathBuf>,
+    /// What the projects add to `share.ignore`, and where they say so.
+    pub(crate) project_ignore: Vec<(Vec<String>, Place)>,
     /// What was passed over.
     pub(crate) ignored: Vec<Ignored>,
 }
@@ -128,9 +128,26 @@ pub(crate) fn user_file() -> Option<PathBuf> {
     Some(base.config_dir().join("oarlock").join("config.toml"))
 }
 
+/// For each folder its own file and those above it, up to the root of its repository: a part of a project keeps the rules
+/// of the whole.
+fn project_files(workspace: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for folder in workspace {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let root = folder.ancestors().find(|above| above.join(".git").exists()).unwrap_or(&folder).to_owned();
+        for above in folder.ancestors().take_while(|above| above.starts_with(&root)) {
+            let file = above.join(PROJECT_FILE);
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+    }
+    files
+}
+
 impl Config {
     /// Reads all layers for a workspace, and warns of settings that do not count.
-    pub(crate) fn load(workspace: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn load(workspace: &[PathBuf]) -> anyhow::Result<Self> {
         let config = Self::read(workspace)?;
         for ignored in &config.sources.ignored {
             crate::output::warn(&ignored.to_string());
@@ -139,27 +156,30 @@ impl Config {
     }
 
     /// Reads all layers for a workspace. What does not count is in [`Sources::ignored`].
-    pub(crate) fn read(workspace: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn read(workspace: &[PathBuf]) -> anyhow::Result<Self> {
         let variable = |name: &str| match std::env::var(name) {
             Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
             Err(std::env::VarError::NotPresent) => Ok(None),
             Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage(format!("{name} is not UTF-8"))),
         };
-        Self::layered(user_file(), workspace.join(PROJECT_FILE), variable)
+        Self::layered(user_file(), project_files(workspace), variable)
     }
 
     fn layered(
         user: Option<PathBuf>,
-        project: PathBuf,
+        projects: Vec<PathBuf>,
         variable: impl Fn(&str) -> anyhow::Result<Option<String>>,
     ) -> anyhow::Result<Self> {
-        let sources = Sources { user, project, ..Sources::default() };
+        let sources = Sources { user, projects, ..Sources::default() };
         let mut config = Self { sources, ..Self::default() };
         if let Some(file) = config.sources.user.as_deref().map(File::read).transpose()?.flatten() {
             config.take_user(&file)?;
         }
-        if let Some(file) = File::read(&config.sources.project)? {
-            config.take_project(&file)?;
+        // The nearest file of the first folder comes last: what it says counts most.
+        for path in config.sources.projects.clone().iter().rev() {
+            if let Some(file) = File::read(path)? {
+                config.take_project(&file)?;
+            }
         }
         for key in KEYS {
             let name = key.variable();
@@ -238,7 +258,7 @@ impl Config {
             self.sources.refuse(entry, key, "a project file may not take a rule back");
         }
         let rules = rules.into_iter().map(str::to_owned).collect();
-        self.sources.project_ignore = Some((rules, entry.place.clone()));
+        self.sources.project_ignore.push((rules, entry.place.clone()));
     }
 
     /// What may be shared.

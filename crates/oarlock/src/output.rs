@@ -31,6 +31,25 @@ pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(raw_line(&serde_json::to_string(value)?)?)
 }
 
+/// Text that cannot play tricks on the terminal: what comes from a client, a file or another program must not be able to
+/// hide itself, or anything else, behind escape sequences, or characters that are invisible or reorder text.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        let unseen = matches!(
+            character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+        );
+        if character == '\t' || !(character.is_control() || unseen) {
+            out.push(character);
+        } else {
+            out.extend(character.escape_unicode());
+        }
+    }
+    out
+}
+
 /// A note for people on stderr.
 pub(crate) fn note(text: &str) {
     anstream::eprintln!("{DIM}oarlock:{DIM:#} {text}");

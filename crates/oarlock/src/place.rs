@@ -94,11 +94,8 @@ impl Place {
         let lines: Vec<&str> = pos::lines(&text).map(|(_, line)| line).collect();
         let position = |line: u32, column: u32| -> anyhow::Result<Position> {
             let Some(text) = lines.get(line as usize - 1) else {
-                return Err(Failure::usage(format!(
-                    "{} has only {} lines",
-                    self.path.display(),
-                    lines.len()
-                )));
+                let count = lines.len() - usize::from(lines.last() == Some(&""));
+                return Err(Failure::usage(format!("{} has only {count} lines", self.path.display())));
             };
             let character = pos::column(text, column as usize, Encoding::Utf32, Encoding::Utf16);
             Ok(Position::new(line - 1, u32::try_from(character)?))

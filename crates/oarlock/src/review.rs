@@ -1,21 +1,44 @@
 //! Asking a person at the terminal about a proposed change.
 
-use std::io::{self, PipeWriter, Write as _};
+use std::io::{self, PipeReader, Write as _};
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use oarlock_ide::editor::{Cancelled, DiffOutcome, EditorError, OpenDiff};
 use oarlock_ide::headless::Reviewer;
+use oarlock_ide::paths::read_regular;
 use oarlock_proto::text::Text;
 use similar::{ChangeTag, TextDiff};
 
-use crate::output::{BAD, DIM, GOOD, STRONG};
+use crate::output::{BAD, DIM, GOOD, STRONG, WARN, visible};
+
+/// The largest file that is compared.
+const MAX_FILE: u64 = 64 << 20;
+/// How long a diff may be looked for before a coarser one will do.
+const DIFFING: Duration = Duration::from_secs(2);
+/// How many lines of a diff are shown.
+const MAX_LINES: usize = 2000;
+/// Keys that were already on their way when a question appeared were not meant for it.
+const REFLEX: Duration = Duration::from_millis(400);
 
 /// Shows a coloured diff on the terminal and asks: accept, reject, or edit first. One at a time.
+///
+/// Everything that can take time (files, diffing, a terminal that stands still, the person's editor) happens on a thread
+/// of its own, which holds the turn until it is done: no question is asked under a running editor.
 #[derive(Default)]
 pub(crate) struct TerminalReviewer {
-    turn: tokio::sync::Mutex<()>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    screen: Arc<Mutex<()>>,
+}
+
+impl TerminalReviewer {
+    /// Held while a question is on the screen: a log line must not stand where the answer belongs.
+    pub(crate) fn screen(&self) -> Arc<Mutex<()>> {
+        self.screen.clone()
+    }
 }
 
 /// What a person can answer.
@@ -28,9 +51,10 @@ enum Choice {
 }
 
 impl Choice {
-    /// Only a plain yes accepts; an empty line asks again, because a stray Enter must decide nothing.
+    /// Only a plain yes on a whole line accepts; an empty line asks again, because a stray Enter must decide nothing.
     fn read(line: &str) -> Self {
-        match line.trim().to_ascii_lowercase().as_str() {
+        let Some(word) = line.strip_suffix('\n') else { return Self::Again };
+        match word.trim().to_ascii_lowercase().as_str() {
             "a" | "accept" | "y" | "yes" => Self::Accept,
             "r" | "reject" | "n" | "no" => Self::Reject,
             "e" | "edit" => Self::Edit,
@@ -46,44 +70,65 @@ impl Reviewer for TerminalReviewer {
         cancelled: Cancelled,
     ) -> BoxFuture<'_, Result<DiffOutcome, EditorError>> {
         Box::pin(async move {
-            let _turn = tokio::select! {
-                turn = self.turn.lock() => turn,
+            let turn = tokio::select! {
+                turn = self.turn.clone().lock_owned() => turn,
                 () = cancelled.cancelled() => return Ok(DiffOutcome::Closed),
             };
-            let outcome = ask(&request, &cancelled).await;
-            outcome.map_err(|error| EditorError::new(format!("failed to ask on the terminal: {error}")))
+            let failed = |error| EditorError::new(format!("failed to ask on the terminal: {error}"));
+            // Closing the writing end tells the thread to stop, also when this future is dropped.
+            let (stopped, stop) = io::pipe().map_err(failed)?;
+            let screen = self.screen();
+            let asked = tokio::task::spawn_blocking(move || {
+                let _screen = screen.lock().unwrap_or_else(PoisonError::into_inner);
+                let outcome = ask(&request, &stopped);
+                drop(turn);
+                outcome
+            });
+            let outcome = tokio::select! {
+                outcome = asked => outcome,
+                () = cancelled.cancelled() => return Ok(DiffOutcome::Closed),
+            };
+            drop(stop);
+            outcome.map_err(io::Error::other).and_then(|outcome| outcome).map_err(failed)
         })
     }
 }
 
-async fn ask(request: &OpenDiff, cancelled: &Cancelled) -> io::Result<DiffOutcome> {
-    let old = match std::fs::read(&request.old_path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error),
+fn ask(request: &OpenDiff, stopped: &PipeReader) -> io::Result<DiffOutcome> {
+    let old = match read_regular(&request.old_path, MAX_FILE) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            let path = visible(&request.old_path.display().to_string());
+            return Err(io::Error::new(error.kind(), format!("{path}: {error}")));
+        }
     };
     let mut contents = request.new_contents.clone();
     show(request, &old, &contents)?;
+    if input::is_stopped(stopped, REFLEX)? {
+        return decided_elsewhere();
+    }
     loop {
-        prompt("accept (a), reject (r) or edit (e)? ")?;
-        let line = tokio::select! {
-            line = read_line() => line?,
-            () = cancelled.cancelled() => {
-                print("\n  decided elsewhere\n")?;
-                return Ok(DiffOutcome::Closed);
+        input::forget()?;
+        print(&format!("{STRONG}accept (a), reject (r) or edit (e)?{STRONG:#} "))?;
+        let line = match input::line(stopped)? {
+            input::Line::Stopped => return decided_elsewhere(),
+            input::Line::End => {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal was closed"));
             }
-        };
-        let Some(line) = line else {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal was closed"));
+            input::Line::Text(line) => line,
         };
         match Choice::read(&line) {
             Choice::Accept => return Ok(DiffOutcome::Accepted { contents }),
             Choice::Reject => return Ok(DiffOutcome::Rejected),
             Choice::Again => {}
             Choice::Edit => {
-                match edit(&request.new_path, &contents).await {
+                match edit(&request.new_path, &contents) {
                     Ok(edited) => contents = edited,
                     Err(error) => print(&format!("  {error}\n"))?,
+                }
+                if input::is_stopped(stopped, Duration::ZERO)? {
+                    return decided_elsewhere();
                 }
                 show(request, &old, &contents)?;
             }
@@ -91,8 +136,13 @@ async fn ask(request: &OpenDiff, cancelled: &Cancelled) -> io::Result<DiffOutcom
     }
 }
 
+fn decided_elsewhere() -> io::Result<DiffOutcome> {
+    print("\n  decided elsewhere\n")?;
+    Ok(DiffOutcome::Closed)
+}
+
 /// Opens the proposal in the person's own editor and reads it back.
-async fn edit(path: &Path, contents: &str) -> io::Result<Text> {
+fn edit(path: &Path, contents: &str) -> io::Result<Text> {
     let editor =
         ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
@@ -100,44 +150,54 @@ async fn edit(path: &Path, contents: &str) -> io::Result<Text> {
     let dir = tempfile::tempdir()?;
     let file = dir.path().join(path.file_name().unwrap_or_else(|| "proposal".as_ref()));
     std::fs::write(&file, contents)?;
-    let mut words = editor.split_whitespace().map(str::to_owned);
-    let mut command = Command::new(words.next().unwrap_or_else(|| "vi".to_owned()));
-    command.args(words).arg(&file);
-    let status = tokio::task::spawn_blocking(move || command.status()).await.map_err(io::Error::other)?;
+    let mut words = editor.split_whitespace();
+    let status = Command::new(words.next().unwrap_or("vi")).args(words).arg(&file).status();
     let status =
         status.map_err(|error| io::Error::other(format!("failed to run `{editor}`: {error}; set EDITOR")))?;
     if !status.success() {
         return Err(io::Error::other(format!("`{editor}` failed ({status}); the proposal is unchanged")));
     }
-    let edited = std::fs::read_to_string(&file)?;
-    Ok(edited.into())
+    Ok(std::fs::read_to_string(&file)?.into())
 }
 
-fn show(request: &OpenDiff, old: &str, new: &str) -> io::Result<()> {
+fn show(request: &OpenDiff, old: &[u8], new: &str) -> io::Result<()> {
     let who = request.client.pid.map(|pid| format!(" (session {pid})")).unwrap_or_default();
     let name = visible(&request.new_path.display().to_string());
     print(&format!("\n{STRONG}Claude Code proposes to change {name}{STRONG:#}{who}\n{}", render(old, new)))
 }
 
 /// A unified diff with colours.
-pub(crate) fn render(old: &str, new: &str) -> String {
+pub(crate) fn render(old: &[u8], new: &str) -> String {
+    let text = String::from_utf8_lossy(old);
+    let mut out = String::new();
+    if matches!(text, std::borrow::Cow::Owned(_)) {
+        out.push_str(&format!(
+            "{WARN}the file is not UTF-8: accepting replaces the bytes that are not{WARN:#}\n"
+        ));
+    }
     // The CLI proposes with `\n` whatever the file has, and restores `\r\n` when it writes.
-    let unix;
-    let old = if old.contains("\r\n") && !new.contains('\r') {
-        unix = old.replace("\r\n", "\n");
-        &unix
+    let old = if text.contains("\r\n") && !new.contains('\r') {
+        text.replace("\r\n", "\n")
     } else {
-        old
+        text.into_owned()
     };
     if old == new {
-        return "  (no change)\n".to_owned();
+        out.push_str("  (no change)\n");
+        return out;
     }
-    let diff = TextDiff::from_lines(old, new);
-    let mut out = String::new();
+    let diff = TextDiff::configure().timeout(DIFFING).diff_lines(&old, new);
+    let (mut shown, mut left_out) = (0, 0);
     for group in diff.grouped_ops(3) {
         let first = group.first().map_or(0, |op| op.new_range().start);
-        out.push_str(&format!("{DIM}@@ line {} @@{DIM:#}\n", first + 1));
+        if shown < MAX_LINES {
+            out.push_str(&format!("{DIM}@@ line {} @@{DIM:#}\n", first + 1));
+        }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            if shown == MAX_LINES {
+                left_out += 1;
+                continue;
+            }
+            shown += 1;
             let (sign, style) = match change.tag() {
                 ChangeTag::Delete => ('-', BAD),
                 ChangeTag::Insert => ('+', GOOD),
@@ -151,27 +211,10 @@ pub(crate) fn render(old: &str, new: &str) -> String {
             }
         }
     }
-    out
-}
-
-/// Text that cannot play tricks on the terminal: a change must not be able to hide itself from its reviewer behind
-/// escape sequences or characters that reorder text.
-fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        let bidi =
-            matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if character == '\t' || !(character.is_control() || bidi) {
-            out.push(character);
-        } else {
-            out.extend(character.escape_unicode());
-        }
+    if left_out > 0 {
+        out.push_str(&format!("{WARN}and {left_out} more lines; (e) shows all of the proposal{WARN:#}\n"));
     }
     out
-}
-
-fn prompt(text: &str) -> io::Result<()> {
-    print(&format!("{STRONG}{text}{STRONG:#}"))
 }
 
 fn print(text: &str) -> io::Result<()> {
@@ -180,71 +223,126 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// One line from the terminal; `None` at its end. Dropping the future stops the reading, so that an editor, or the next
-/// question, gets the keys.
-async fn read_line() -> io::Result<Option<String>> {
-    let (stop, stopped) = io::pipe()?;
-    // Dropped with this future; the thread then sees the other end of the pipe closed.
-    let _stop: PipeWriter = stopped;
-    tokio::task::spawn_blocking(move || wait_for_line(&stop)).await.map_err(io::Error::other)?
-}
-
+/// Reading a terminal in a way that can be stopped.
 #[cfg(unix)]
-fn wait_for_line(stop: &io::PipeReader) -> io::Result<Option<String>> {
-    use rustix::event::{PollFd, PollFlags, poll};
-    let stdin = rustix::stdio::stdin();
-    loop {
-        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-        match poll(&mut fds, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
+mod input {
+    use std::io::{self, PipeReader};
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::termios::{QueueSelector, tcflush};
+
+    pub(super) enum Line {
+        Text(String),
+        End,
+        Stopped,
+    }
+
+    /// Throws away what was typed before the question.
+    pub(super) fn forget() -> io::Result<()> {
+        Ok(tcflush(rustix::stdio::stdin(), QueueSelector::IFlush)?)
+    }
+
+    /// Waits for a while, or until the question is settled elsewhere.
+    pub(super) fn is_stopped(stopped: &PipeReader, within: Duration) -> io::Result<bool> {
+        let within = Timespec::try_from(within).map_err(io::Error::other)?;
+        let mut fds = [PollFd::new(stopped, PollFlags::IN)];
+        match poll(&mut fds, Some(&within)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
         }
-        if !fds[1].revents().is_empty() {
-            return Ok(None);
+    }
+
+    /// One line, unless the question is settled elsewhere first.
+    pub(super) fn line(stopped: &PipeReader) -> io::Result<Line> {
+        let stdin = rustix::stdio::stdin();
+        loop {
+            let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            if !fds[1].revents().is_empty() {
+                return Ok(Line::Stopped);
+            }
+            // A terminal gives one line a read; one that is cut off here has no line end, and counts for nothing.
+            let mut line = [0; 4096];
+            let length = rustix::io::read(stdin, &mut line)?;
+            let text = String::from_utf8_lossy(&line[..length]).into_owned();
+            return Ok(if length > 0 { Line::Text(text) } else { Line::End });
         }
-        // A terminal gives one line a read.
-        let mut line = [0; 1024];
-        let length = rustix::io::read(stdin, &mut line)?;
-        return Ok((length > 0).then(|| String::from_utf8_lossy(&line[..length]).into_owned()));
     }
 }
 
 #[cfg(not(unix))]
-fn wait_for_line(_stop: &io::PipeReader) -> io::Result<Option<String>> {
-    let mut line = String::new();
-    let length = io::stdin().read_line(&mut line)?;
-    Ok((length > 0).then_some(line))
+mod input {
+    use std::io::{self, PipeReader};
+    use std::time::Duration;
+
+    pub(super) enum Line {
+        Text(String),
+        End,
+        #[allow(dead_code, reason = "here a question cannot be stopped while it waits for a line")]
+        Stopped,
+    }
+
+    pub(super) fn forget() -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn is_stopped(_stopped: &PipeReader, within: Duration) -> io::Result<bool> {
+        std::thread::sleep(within);
+        Ok(false)
+    }
+
+    pub(super) fn line(_stopped: &PipeReader) -> io::Result<Line> {
+        let mut line = String::new();
+        let length = io::stdin().read_line(&mut line)?;
+        Ok(if length > 0 { Line::Text(line) } else { Line::End })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn plain(old: &[u8], new: &str) -> String {
+        anstream::adapter::strip_str(&render(old, new)).to_string()
+    }
+
     #[test]
-    fn only_a_plain_yes_accepts() {
+    fn only_a_plain_yes_on_a_whole_line_accepts() {
         for (line, choice) in
-            [("a\n", Choice::Accept), ("Y", Choice::Accept), ("n", Choice::Reject), ("e", Choice::Edit)]
+            [("a\n", Choice::Accept), ("Y\n", Choice::Accept), ("n\n", Choice::Reject), ("e\n", Choice::Edit)]
         {
             assert_eq!(Choice::read(line), choice);
         }
-        for line in ["", "\n", "accept it", "x", "aa"] {
+        for line in ["", "\n", "accept it\n", "x\n", "aa\n", "a", "yes"] {
             assert_eq!(Choice::read(line), Choice::Again, "{line:?}");
         }
     }
 
     #[test]
     fn a_change_cannot_hide_from_its_reviewer() {
-        let shown = render("a\n", "a\u{1b}[2K\u{202e}b\rc\n");
-        let plain = anstream::adapter::strip_str(&shown).to_string();
-        assert!(plain.contains("+ a\\u{1b}[2K\\u{202e}b\\u{d}\n+ c\n"), "{plain}");
+        let shown = plain(b"a\n", "a\u{1b}[2K\u{202e}b\rc\u{200b}\u{e0041}\n");
+        assert!(shown.contains("+ a\\u{1b}[2K\\u{202e}b\\u{d}\n+ c\\u{200b}\\u{e0041}\n"), "{shown}");
+        let shown = plain(b"caf\xe9\n", "caf\u{fffd}\n");
+        assert!(shown.contains("not UTF-8"), "{shown}");
     }
 
     #[test]
     fn a_diff_shows_what_changes() {
-        let plain = anstream::adapter::strip_str(&render("a\nb\n", "a\nc")).to_string();
-        assert!(plain.contains("- b\n") && plain.contains("+ c\n  (no newline at the end)"), "{plain}");
-        assert_eq!(render("x", "x"), "  (no change)\n");
-        assert_eq!(render("x\r\ny\r\n", "x\ny\n"), "  (no change)\n");
+        let shown = plain(b"a\nb\n", "a\nc");
+        assert!(shown.contains("- b\n") && shown.contains("+ c\n  (no newline at the end)"), "{shown}");
+        assert_eq!(plain(b"x", "x"), "  (no change)\n");
+        assert_eq!(plain(b"x\r\ny\r\n", "x\ny\n"), "  (no change)\n");
+    }
+
+    #[test]
+    fn a_huge_diff_is_cut_and_says_so() {
+        let shown = plain(b"", &"line\n".repeat(MAX_LINES + 7));
+        assert!(shown.contains("and 7 more lines"), "{}", shown.lines().last().unwrap_or_default());
     }
 }

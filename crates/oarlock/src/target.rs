@@ -1,11 +1,11 @@
 //! Which running engine a command talks to.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use oarlock_ide::client::{Client, Credential};
+use oarlock_ide::client::{Client, Credential, NOT_FOUND};
 use oarlock_ide::discover::Environment;
 use oarlock_ide::lock::LockFile;
 use oarlock_ide::state::{self, Engines, Running};
@@ -37,33 +37,34 @@ impl Target {
         let client = self.connect().await?;
         let answer = client.request(method, params).await;
         client.close().await;
-        Ok(answer?)
+        answer.map_err(refused)
     }
 
     /// A connection to it that may decide.
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
         let engine = self.find()?;
-        Ok(Client::connect(engine.port, Credential::Control(&engine.control)).await?)
+        Ok(Client::connect(engine.socket(), Credential::Control(&engine.control)).await?)
     }
+}
 
-    /// A connection to it as an ordinary MCP client.
-    pub(crate) async fn connect_as_client(&self) -> anyhow::Result<Client> {
-        let engine = self.find()?;
-        let client = Client::connect(engine.port, Credential::Token(&token(&engine)?)).await?;
-        client.initialize("oarlock").await?;
-        Ok(client)
+/// An engine's error with the exit code that it deserves.
+pub(crate) fn refused(error: oarlock_ide::Error) -> anyhow::Error {
+    match error {
+        oarlock_ide::Error::Answer { code, message } if code == i64::from(NOT_FOUND) => {
+            Failure::not_found(message)
+        }
+        other => other.into(),
     }
 }
 
 /// The engines that run and answer at their port.
 pub(crate) fn running() -> anyhow::Result<Vec<Running>> {
     let engines = Engines::open(state::engines_dir(&Environment::from_process())?)?;
-    Ok(engines.running().into_iter().filter(|engine| answers(engine.port)).collect())
+    Ok(engines.running().into_iter().filter(|engine| answers(engine.socket())).collect())
 }
 
 /// After a crash another process may have the engine's id; the port tells.
-fn answers(port: u16) -> bool {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+fn answers(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
 }
 
@@ -134,6 +135,7 @@ mod tests {
 
     fn engine(port: u16, folders: &[&str]) -> Running {
         Running {
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
             port,
             pid: 1,
             workspace: folders.iter().map(Into::into).collect(),

@@ -33,7 +33,7 @@ fn each_value_says_where_it_came_from() {
     let variable = json!({ "kind": "environment", "variable": "OARLOCK_IDE_PORT" });
     assert_eq!(keys["ide.port"]["origin"], variable);
     assert_eq!(keys["share.ignore"]["value"], json!([]));
-    assert_eq!(keys["share.ignore"]["added_by_project"]["value"], json!(["secret/"]));
+    assert_eq!(keys["share.ignore"]["added_by_projects"][0]["value"], json!(["secret/"]));
 
     let text = home.run(&["config"]).stdout;
     assert!(text.contains(&format!("user file {}:2", user.display())), "{text}");

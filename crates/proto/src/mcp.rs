@@ -80,7 +80,7 @@ pub struct ToolEntry<'a> {
     /// What it does, for the model and for people.
     pub description: &'a str,
     /// The JSON schema of its arguments.
-    pub input_schema: &'a RawValue,
+    pub input_schema: Box<RawValue>,
 }
 
 /// `tools/call`, borrowed from the frame.
@@ -162,9 +162,11 @@ struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 pub fn explain(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     // serde's word for a JSON array is "sequence".
     let why = error.inner().to_string().replace("a sequence", "an array");
+    // A position in our own borrowed piece of the message tells nobody anything.
+    let why = why.split(" at line ").next().unwrap_or_default();
     match error.path().iter().next() {
         Some(_) => format!("field `{}`: {why}", error.path()),
-        None => why,
+        None => why.to_owned(),
     }
 }
 

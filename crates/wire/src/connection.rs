@@ -205,6 +205,12 @@ impl<F: Frames> Connection<F> {
                             service.large_message(bytes);
                         }
                     }
+                    Some(Err(error @ ReadError::Skipped { .. })) => {
+                        self.refuse(
+                            &Id::null(),
+                            &ErrorObject::new(jsonrpc::LIMIT_REACHED, error.to_string()),
+                        );
+                    }
                     Some(Err(ReadError::NotText)) => self.refuse(&Id::null(), &not_text()),
                     Some(Err(error)) => return Poll::Ready(Ended::Lost(error)),
                     None => return Poll::Ready(Ended::ByPeer),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::{AbortHandle, AbortRegistration, Abortable};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 use crate::frame::{Close, Frames, Ws, WsOptions};
 use crate::http::{self, Head, Refusal};
@@ -70,11 +71,12 @@ impl Drop for Place {
     }
 }
 
-/// Accepts connections for ever; each that passes the gate is given to `serve`, in a task of its own. All tasks end
-/// when the returned future is dropped.
+/// Accepts connections until `stop` fires; each that passes the gate is given to `serve`, in a task of its own. After the
+/// stop the port is free at once, and the future ends with the last connection. All tasks end when it is dropped.
 pub async fn accept<T, S>(
     listener: TcpListener,
     gate: Arc<Gate<T>>,
+    stop: CancellationToken,
     serve: impl Fn(Accepted<T>) -> S + Clone + Send + 'static,
 ) where
     T: Send + 'static,
@@ -95,6 +97,7 @@ pub async fn accept<T, S>(
                 }
             },
             Some(_) = tasks.join_next() => continue,
+            () = stop.cancelled() => break,
         };
         let (gate, taken, serve, handshakes) =
             (gate.clone(), taken.clone(), serve.clone(), handshakes.clone());
@@ -110,6 +113,9 @@ pub async fn accept<T, S>(
             }
         });
     }
+    drop(listener);
+    handshakes.abort_all();
+    while tasks.join_next().await.is_some() {}
 }
 
 /// The handshakes that are under way, oldest first.
@@ -131,6 +137,11 @@ impl Handshakes {
             oldest.abort();
         }
         (*last, registration)
+    }
+
+    fn abort_all(&self) {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.1.values().for_each(AbortHandle::abort);
     }
 
     fn end(&self, id: u64) {

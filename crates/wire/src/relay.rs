@@ -14,7 +14,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// arrive. One message at most waits in each direction, so a slow reader slows its writer and nothing piles up.
 ///
 /// # Errors
-/// When a side breaks, or sends something that cannot be passed on.
+/// When a side breaks.
 pub async fn relay(mut left: impl Frames, mut right: impl Frames) -> Result<(), ReadError> {
     let (left_ended, outcome) = poll_fn(|cx| {
         if let Poll::Ready(ended) = poll_pass(&mut left, &mut right, cx) {
@@ -61,6 +61,9 @@ fn poll_pass(
         };
         match next {
             Some(Ok(text)) => to.start_send(text.as_ref().to_owned())?,
+            Some(Err(error @ (ReadError::Skipped { .. } | ReadError::NotText))) => {
+                tracing::warn!(%error, "a message is not passed on");
+            }
             Some(Err(error)) => return Poll::Ready(Err(error)),
             None => {
                 ready!(to.poll_flush(cx))?;

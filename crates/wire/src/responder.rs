@@ -44,11 +44,6 @@ impl Responder {
             self.outbox.push(jsonrpc::write_error(&id, error));
         }
     }
-
-    /// Gives no answer, because the other side said that it wants none any more.
-    pub fn withdraw(mut self) {
-        self.id = None;
-    }
 }
 
 impl Drop for Responder {

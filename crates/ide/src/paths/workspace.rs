@@ -79,6 +79,11 @@ impl Workspace {
         &self.roots
     }
 
+    /// The path that was asked for, made absolute, with its links as they are: what a rule about names must look at.
+    pub fn asked(&self, path: &Path, rooted: Rooted) -> Result<PathBuf> {
+        Ok(self.locate(path, rooted)?.asked)
+    }
+
     /// The real path of a file that may be read: it exists, is a regular file, and is inside the workspace, also after
     /// every symbolic link.
     pub fn resolve_read(&self, path: &Path, rooted: Rooted) -> Result<PathBuf> {

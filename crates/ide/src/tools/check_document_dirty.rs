@@ -1,9 +1,8 @@
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_proto::mcp::CallResult;
-use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, Call, Tool, failed, same};
+use super::{Answer, Call, FilePath, Tool, failed, same};
 use crate::paths;
 
 pub(super) const TOOL: Tool = Tool {
@@ -18,14 +17,8 @@ pub(super) const TOOL: Tool = Tool {
     call,
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Params {
-    file_path: String,
-}
-
 fn call(call: &mut Call<'_>) -> Result<Answer, ErrorObject> {
-    let params: Params = call.read()?;
+    let params: FilePath = call.read()?;
     let path = call.absolute("filePath", &params.file_path)?;
     let editor = call.engine.editor.clone();
     Answer::later(call, async move {

@@ -11,6 +11,7 @@ use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_proto::mcp::{Arguments, CallResult, ToolEntry};
 use oarlock_proto::text::Text;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::editor::{Abilities, Cancelled, EditorError};
 use crate::engine::Engine;
@@ -157,12 +158,20 @@ impl Call<'_> {
     }
 }
 
+/// The arguments of a tool about one file.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FilePath {
+    file_path: String,
+}
+
 /// A tool by its name.
 pub(crate) fn find(name: &str) -> Option<&'static Tool> {
     static TOOLS: [Tool; TABLE.len()] = TABLE;
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
+/// The answer to `tools/list`.
 #[derive(Serialize)]
 pub(crate) struct List {
     tools: Vec<ToolEntry<'static>>,
@@ -175,8 +184,9 @@ pub(crate) fn list(engine: &Engine, for_cli: bool) -> List {
         .into_iter()
         .filter(|tool| (tool.offered)(abilities) && (for_cli || !tool.for_clis))
         .filter_map(|tool| {
-            // Every schema in the table is JSON; a test holds that.
-            let input_schema = serde_json::from_str(tool.schema).ok()?;
+            // Every schema in the table is JSON; a test holds that. It is written for people, over several lines.
+            let schema: String = tool.schema.lines().map(str::trim).collect();
+            let input_schema = RawValue::from_string(schema).ok()?;
             Some(ToolEntry { name: tool.name, description: tool.about, input_schema })
         })
         .collect();

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{Answer, Call, Settled, Tool, panicked, same};
 use crate::diffs::Decision;
-use crate::editor::{Cancelled, DiffOutcome, OpenDiff};
+use crate::editor::{Cancelled, DiffOutcome, EditorError, OpenDiff};
 use crate::engine::Engine;
 use crate::event::Event;
 
@@ -101,7 +101,12 @@ pub(crate) struct Reviewed {
 pub(crate) async fn review(engine: Arc<Engine>, request: OpenDiff, cancelled: Cancelled) -> Reviewed {
     let proposed = request.new_contents.clone();
     let (path, tab): (PathBuf, String) = (request.new_path.clone(), request.tab.clone());
-    let (place, mut decided) = engine.diffs.open(request.clone());
+    let (place, mut decided) = match engine.diffs.open(request.clone()) {
+        Ok(opened) => opened,
+        Err(error) => {
+            return Reviewed { verdict: Verdict::Failed { why: error.to_string() }, after: None };
+        }
+    };
     let (id, client) = (place.id.to_string(), request.client.id);
     engine.emit(&Event::DiffOpened { diff: &id, client, path: &path, tab: &tab });
 
@@ -111,26 +116,14 @@ pub(crate) async fn review(engine: Arc<Engine>, request: OpenDiff, cancelled: Ca
         let shown = async move { editor.open_diff(request, close).await };
         std::panic::AssertUnwindSafe(shown).catch_unwind().boxed()
     };
-    let (decision, by, seen) = tokio::select! {
+    let (decision, seen) = tokio::select! {
         biased;
-        decision = &mut decided => match decision {
-            Ok(decision) => (decision, "", false),
-            Err(_) => (Decision::Failed { why: "the engine lost track of this diff".into() }, "engine", false),
-        },
-        () = cancelled.cancelled() => (Decision::Failed { why: "cancelled by the client".into() }, "client", false),
-        outcome = &mut view => match outcome {
-            Ok(Ok(DiffOutcome::Accepted { contents })) => {
-                (Decision::Accept { contents: Some(contents), by: "editor" }, "", true)
-            }
-            Ok(Ok(DiffOutcome::Rejected)) => (Decision::Reject { by: "editor" }, "", true),
-            Ok(Ok(DiffOutcome::Closed)) => (Decision::Closed { by: "editor" }, "", true),
-            Ok(Err(error)) => (Decision::Failed { why: error.to_string() }, "editor", true),
-            Err(_) => {
-                let why = panicked(TOOL.name).text_at(0).unwrap_or_default().to_owned();
-                (Decision::Failed { why }, "editor", true)
-            }
-        },
+        decision = &mut decided => (decision.unwrap_or_else(|_| lost()), false),
+        () = cancelled.cancelled() => (Decision::Failed { why: "cancelled by the client".into(), by: "client" }, false),
+        outcome = &mut view => (by_view(outcome), true),
     };
+    // What is decided is decided once: a view, or a cancellation, that comes second has no say.
+    let decision = if place.claim() || !seen { decision } else { decided.await.unwrap_or_else(|_| lost()) };
     drop(place);
     let (word, by, verdict) = match decision {
         Decision::Accept { contents, by } => {
@@ -138,7 +131,7 @@ pub(crate) async fn review(engine: Arc<Engine>, request: OpenDiff, cancelled: Ca
         }
         Decision::Reject { by } => ("rejected", by, Verdict::Rejected),
         Decision::Closed { by } => ("closed", by, Verdict::Rejected),
-        Decision::Failed { why } => ("failed", by, Verdict::Failed { why }),
+        Decision::Failed { why, by } => ("failed", by, Verdict::Failed { why }),
     };
     engine.emit(&Event::DiffDecided { diff: &id, decision: word, by });
     let after = (!seen).then(|| {
@@ -149,4 +142,24 @@ pub(crate) async fn review(engine: Arc<Engine>, request: OpenDiff, cancelled: Ca
         .boxed()
     });
     Reviewed { verdict, after }
+}
+
+/// What a view's outcome means.
+fn by_view(outcome: std::thread::Result<Result<DiffOutcome, EditorError>>) -> Decision {
+    match outcome {
+        Ok(Ok(DiffOutcome::Accepted { contents })) => {
+            Decision::Accept { contents: Some(contents), by: "editor" }
+        }
+        Ok(Ok(DiffOutcome::Rejected)) => Decision::Reject { by: "editor" },
+        Ok(Ok(DiffOutcome::Closed)) => Decision::Closed { by: "editor" },
+        Ok(Err(error)) => Decision::Failed { why: error.to_string(), by: "editor" },
+        Err(_) => {
+            let why = panicked(TOOL.name).text_at(0).unwrap_or_default().to_owned();
+            Decision::Failed { why, by: "editor" }
+        }
+    }
+}
+
+fn lost() -> Decision {
+    Decision::Failed { why: "the engine lost track of this diff".into(), by: "engine" }
 }

@@ -100,7 +100,7 @@ async fn a_command_decides_a_diff_by_number_path_or_name() {
     assert_eq!(text(&client.answer(&id).await), "DIFF_REJECTED");
     let gone = commands.request("oarlock/accept", json!({ "tab": "tab" })).await;
     assert!(
-        error_code(&gone) == -32602 && gone["error"]["message"].as_str().unwrap().contains("tab"),
+        error_code(&gone) == -32002 && gone["error"]["message"].as_str().unwrap().contains("tab"),
         "{gone}"
     );
     client.settle_accounts().await;
@@ -140,7 +140,7 @@ async fn a_command_opens_mentions_and_pauses() {
     let mut commands = rig.control().await;
     let zero_to_one = range((0, 0), (0, 1));
     let opened = commands.request("oarlock/open", json!({ "path": file, "range": zero_to_one })).await;
-    assert_eq!(opened["result"], json!({ "lineCount": 3 }));
+    assert_eq!(opened["result"], json!({ "lineCount": 3, "withheld": null }));
     assert!(matches!(&rig.editor.calls()[0], Call::OpenFile(open) if open.path == file));
     assert_eq!(error_code(&commands.request("oarlock/open", json!({ "path": "a.py" })).await), -32602);
 
@@ -148,13 +148,13 @@ async fn a_command_opens_mentions_and_pauses() {
     assert_eq!(commands.request("oarlock/mention", mention).await["result"], json!({ "clients": 1 }));
     let told = client.notification("at_mentioned").await;
     assert_eq!(told, json!({ "filePath": file, "lineStart": 1, "lineEnd": 2 }));
-    for wrong in [
-        json!({ "path": file, "to": 8 }),
-        json!({ "path": "a.py" }),
-        json!({}),
-        json!({ "path": rig.home.file(".env", "") }),
+    for (wrong, code) in [
+        (json!({ "path": file, "to": 8 }), -32002),
+        (json!({ "path": "a.py" }), -32602),
+        (json!({}), -32602),
+        (json!({ "path": rig.home.file(".env", "") }), -32602),
     ] {
-        assert_eq!(error_code(&commands.request("oarlock/mention", wrong).await), -32602);
+        assert_eq!(error_code(&commands.request("oarlock/mention", wrong).await), code);
     }
     assert_eq!(
         commands.request("oarlock/pause", json!({ "paused": true })).await["result"],
@@ -217,17 +217,18 @@ async fn a_command_that_watches_sees_what_happens() {
 async fn the_librarys_own_client_gets_in_both_ways() {
     let rig = Rig::start().await;
     let token = Token::from_text(rig.token());
-    let client = OwnClient::connect(rig.port(), Credential::Token(&token)).await.unwrap();
+    let client = OwnClient::connect(rig.server.socket(), Credential::Token(&token)).await.unwrap();
     client.initialize("test").await.unwrap();
     let folders = client.call("getWorkspaceFolders", &json!({})).await.unwrap();
     assert!(folders.text_at(0).unwrap().contains("rootPath"));
     assert!(client.request("oarlock/status", &json!({})).await.is_err());
     let engines = Engines::open(rig.home.state_dir()).unwrap();
     let control = engines.running().remove(0).control;
-    let commands = OwnClient::connect(rig.port(), Credential::Control(&control)).await.unwrap();
+    let commands = OwnClient::connect(rig.server.socket(), Credential::Control(&control)).await.unwrap();
     let status = commands.request("oarlock/status", &json!({})).await.unwrap();
     assert_eq!(status["clients"].as_array().unwrap().len(), 1);
-    let wrong = OwnClient::connect(rig.port(), Credential::Token(&control)).await.unwrap_err().to_string();
+    let wrong =
+        OwnClient::connect(rig.server.socket(), Credential::Token(&control)).await.unwrap_err().to_string();
     assert!(wrong.contains("401"), "{wrong}");
 }
 

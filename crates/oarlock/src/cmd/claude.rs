@@ -61,7 +61,7 @@ enum Engine {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let cwd = std::env::current_dir()?;
-        let config = Config::load(&cwd)?;
+        let config = Config::load(std::slice::from_ref(&cwd))?;
         let program = program::find(&config)?;
         let line = CommandLine::parse(&self.args);
         let chosen_by = settings::mode_chosen_by(&line, settings::config_dir().as_deref(), &cwd);
@@ -118,16 +118,19 @@ fn connected(program: &Path, plan: &Plan, port: u16, cwd: &Path) -> Command {
 }
 
 fn run_with_own_engine(config: &Config, program: &Path, plan: &Plan, cwd: PathBuf) -> anyhow::Result<()> {
-    let status = super::runtime()?.block_on(async {
+    super::block_on(async {
         let mut signals = Signals::catch()?;
         let editor = HeadlessEditor::new(config.on_diff_without_terminal());
         let editor = editor.with_formatter(config.ide_formatter.value.clone());
-        let server = Server::start(Arc::new(editor), config.options(vec![cwd.clone()])?).await?;
+        let mut options = config.options(vec![cwd.clone()])?;
+        // 2.1.325 does not show a change itself while an IDE is connected. It says "Opened changes in NAME", and the
+        // name is all of the screen that is ours.
+        options.name.push_str(" (`oarlock ide diffs -p` shows them)");
+        let server = Server::start(Arc::new(editor), options).await?;
         let outcome = signals.run(connected(program, plan, server.port(), &cwd)).await;
         server.stop().await;
-        outcome
-    })?;
-    child::pass_on(status)
+        child::pass_on(outcome?)
+    })
 }
 
 fn show(program: &Path, plan: &Plan, engine: &Engine) -> anyhow::Result<()> {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{self, Config, KEYS, Origin};
+use crate::config::{self, Config, KEYS, Origin, Place};
 use crate::exit::Failure;
 use crate::output::{DIM, STRONG, WARN, json_line, say};
 
 /// Show the configuration: each value, and where it came from
 ///
-/// Settings come from the user's file (`oarlock config path`), `.oarlock.toml` in the first folder of the workspace,
+/// Settings come from the user's file (`oarlock config path`), `.oarlock.toml` in the workspace or above it in its repository,
 /// variables such as OARLOCK_IDE_PORT for ide.port, and flags, each over the one before. A project's file may only
 /// tighten: add to share.ignore, turn on share.git_ignored, lower share.max_bytes, and set ide.name.
 #[derive(clap::Args)]
@@ -44,7 +44,7 @@ impl Args {
             Some(workspace) => workspace,
             None => std::env::current_dir()?,
         };
-        let config = Config::read(&workspace)?;
+        let config = Config::read(std::slice::from_ref(&workspace))?;
         if self.json { json_line(&to_json(&config)) } else { show(&config) }
     }
 }
@@ -55,7 +55,9 @@ fn show(config: &Config) -> anyhow::Result<()> {
     if let Some(file) = &sources.user {
         say!("{DIM}# user     {}{}{DIM:#}", file.display(), state(file))?;
     }
-    say!("{DIM}# project  {}{}{DIM:#}", sources.project.display(), state(&sources.project))?;
+    for file in &sources.projects {
+        say!("{DIM}# project  {}{}{DIM:#}", file.display(), state(file))?;
+    }
     let mut section = "";
     for key in KEYS {
         let (head, name) = key.name.split_once('.').unwrap_or(("", key.name));
@@ -64,7 +66,7 @@ fn show(config: &Config) -> anyhow::Result<()> {
             say!("\n{STRONG}[{section}]{STRONG:#}")?;
         }
         line(name, &(key.show)(config), (key.origin)(config))?;
-        if let Some((rules, place)) = sources.project_ignore.as_ref().filter(|_| key.name == "share.ignore") {
+        for (rules, place) in sources.project_ignore.iter().filter(|_| key.name == "share.ignore") {
             line("  and", &json!(rules), &Origin::Project(place.clone()))?;
         }
     }
@@ -94,14 +96,15 @@ fn to_json(config: &Config) -> Value {
             "variable": key.variable(),
             "help": key.help,
         });
-        if let Some((rules, place)) = sources.project_ignore.as_ref().filter(|_| key.name == "share.ignore") {
-            about["added_by_project"] = json!({ "value": rules, "origin": Origin::Project(place.clone()) });
+        if key.name == "share.ignore" {
+            let added = |(rules, place): &(Vec<String>, Place)| json!({ "value": rules, "origin": Origin::Project(place.clone()) });
+            about["added_by_projects"] = sources.project_ignore.iter().map(added).collect();
         }
         keys.insert(key.name.to_owned(), about);
     }
     json!({
         "user_file": sources.user,
-        "project_file": sources.project,
+        "project_files": sources.projects,
         "keys": keys,
         "ignored": sources.ignored,
     })

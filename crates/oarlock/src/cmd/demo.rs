@@ -16,6 +16,8 @@ use crate::exit::Failure;
 use crate::output::{DIM, GOOD, STRONG, say};
 use crate::review::TerminalReviewer;
 
+use super::serve::stop_signal;
+
 /// Show what the engine does, with a scripted client: no account and no Claude Code needed
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -33,10 +35,11 @@ impl Args {
         if !self.yes && !std::io::stdin().is_terminal() {
             return Err(Failure::usage("the demo asks a question, and there is no terminal; use --yes"));
         }
-        super::runtime()?.block_on(self.play())
+        super::block_on(self.play())
     }
 
     async fn play(self) -> anyhow::Result<()> {
+        let stop = stop_signal()?;
         let home = tempfile::tempdir()?;
         let workspace = home.path().join("workspace");
         std::fs::create_dir(&workspace)?;
@@ -57,7 +60,11 @@ impl Args {
         };
         let server = Server::start(Arc::new(HeadlessEditor::new(on_diff)), options).await?;
         detail(&server.lock_path().display().to_string())?;
-        let outcome = converse(&server, &file).await;
+        // Whichever way it ends, the lock file and the workspace go.
+        let outcome = tokio::select! {
+            outcome = converse(&server, &file) => outcome,
+            () = stop => Err(Failure::Code(130).into()),
+        };
         server.stop().await;
         outcome
     }
@@ -68,7 +75,7 @@ async fn converse(server: &Server, file: &Path) -> anyhow::Result<()> {
     step("2", "A client reads the lock file and connects with its token, as Claude Code does.")?;
     let lock = LockFile::parse(&std::fs::read(server.lock_path())?).context("the lock file is broken")?;
     let token = lock.auth_token.context("the lock file has no token")?;
-    let mut client = Client::connect(server.port(), Credential::Token(&token)).await?;
+    let mut client = Client::connect(server.socket(), Credential::Token(&token)).await?;
     client.initialize("oarlock-demo").await?;
     client.announce();
     let tools = client.request("tools/list", &json!({})).await?;
@@ -122,7 +129,7 @@ async fn converse(server: &Server, file: &Path) -> anyhow::Result<()> {
 
 async fn publish(server: &Server, files: &serde_json::Value) -> anyhow::Result<()> {
     let control = server.control_token();
-    let commands = Client::connect(server.port(), Credential::Control(control)).await?;
+    let commands = Client::connect(server.socket(), Credential::Control(control)).await?;
     let published = commands.request("oarlock/publishDiagnostics", &json!({ "files": files })).await;
     commands.close().await;
     published?;

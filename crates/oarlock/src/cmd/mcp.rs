@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oarlock_ide::client::{Credential, dial};
-use oarlock_ide::headless::HeadlessEditor;
+use oarlock_ide::headless::{HeadlessEditor, OnDiff};
 use oarlock_ide::{Options, server};
 use oarlock_wire::frame::Lines;
 
@@ -22,11 +22,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let runtime = super::runtime()?;
-        let outcome = runtime.block_on(self.serve());
-        // Reading stdin cannot be cancelled; do not wait for the next line.
-        runtime.shutdown_background();
-        outcome
+        super::block_on(self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<()> {
@@ -35,15 +31,22 @@ impl Args {
         match target::choose(target::running()?, &cwd, self.engine) {
             Ok(Some(engine)) => {
                 let token = target::token(&engine)?;
-                let frames = dial(engine.port, Credential::Token(&token)).await?;
+                let frames = dial(engine.socket(), Credential::Token(&token)).await?;
                 let lines = Lines::new(stdin, stdout, Options::default().limits.message);
                 Ok(oarlock_wire::relay(lines, frames).await?)
             }
             Err(error) if self.engine.is_some() => Err(error),
             // An engine of some other directory is no engine for this one.
             Ok(None) | Err(_) => {
-                let config = Config::load(&cwd)?;
-                let editor = HeadlessEditor::default().with_formatter(config.ide_formatter.value.clone());
+                let config = Config::load(std::slice::from_ref(&cwd))?;
+                // No other command can find this engine, so there is nobody to ask.
+                let on_diff = match config.on_diff_without_terminal() {
+                    OnDiff::Wait => {
+                        OnDiff::Nobody("nobody can be asked here; set ide.on_diff, or start `oarlock serve`")
+                    }
+                    decided => decided,
+                };
+                let editor = HeadlessEditor::new(on_diff).with_formatter(config.ide_formatter.value.clone());
                 server::serve_lines(Arc::new(editor), config.options(vec![cwd])?, stdin, stdout).await?;
                 Ok(())
             }

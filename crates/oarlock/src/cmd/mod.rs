@@ -10,7 +10,12 @@ pub(crate) mod mcp;
 pub(crate) mod reference;
 pub(crate) mod serve;
 
-/// The runtime of a command: one thread, because everything here waits much more than it works.
-pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+/// Runs a command: one thread, because everything here waits much more than it works. What cannot be interrupted (a read
+/// of a terminal or a slow disk) is left behind at the end.
+pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(16).build()?;
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_background();
+    outcome
 }

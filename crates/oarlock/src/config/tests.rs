@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use super::*;
@@ -20,7 +21,11 @@ impl Desk {
         let find = |name: &str| {
             Ok(variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
         };
-        Config::layered(Some(self.dir.path().join("config.toml")), self.dir.path().join(PROJECT_FILE), find)
+        Config::layered(
+            Some(self.dir.path().join("config.toml")),
+            vec![self.dir.path().join(PROJECT_FILE)],
+            find,
+        )
     }
 
     fn error(&self, variables: &[(&str, &str)]) -> String {
@@ -44,7 +49,7 @@ fn reasons(config: &Config) -> Vec<String> {
 
 #[test]
 fn without_files_every_key_has_its_default() {
-    let config = Config::layered(None, "/nowhere/.oarlock.toml".into(), |_| Ok(None)).unwrap();
+    let config = Config::layered(None, vec!["/nowhere/.oarlock.toml".into()], |_| Ok(None)).unwrap();
     for key in KEYS {
         assert_eq!((key.origin)(&config), &Origin::Default, "{}", key.name);
     }
@@ -215,4 +220,26 @@ fn the_table_is_sound() {
         assert_eq!(key.name.split('.').count(), 2, "{}", key.name);
         assert!(!key.help.is_empty() && !key.help.ends_with('.') && !key.help.contains('\n'), "{}", key.help);
     }
+}
+
+#[test]
+fn every_folder_and_what_is_above_it_in_its_repository_adds_its_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let write = |folder: &str, rule: &str| {
+        fs::create_dir_all(root.join(folder)).unwrap();
+        let text = format!("[share]\nignore = ['{rule}']\n[ide]\nname = '{rule}'\n");
+        fs::write(root.join(folder).join(PROJECT_FILE), text).unwrap();
+    };
+    write("", "outside");
+    write("repo", "repo");
+    fs::create_dir(root.join("repo/.git")).unwrap();
+    write("repo/part", "part");
+    write("other", "other");
+    let files = project_files(&[root.join("repo/part"), root.join("other")]);
+    let config = Config::layered(None, files, |_| Ok(None)).unwrap();
+    let mut rules = config.consent_rules().project;
+    rules.sort();
+    assert_eq!(rules, ["other", "part", "repo"]);
+    assert_eq!(config.ide_name.value, "part");
 }

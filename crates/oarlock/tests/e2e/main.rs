@@ -58,6 +58,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     sessions::connects_by_the_ide_flag Usual,
     sessions::connects_by_the_port_variable Usual,
     sessions::started_by_oarlock_claude Usual,
+    sessions::oarlock_claude_brings_its_own_engine Usual,
     sessions::two_clients_at_once Usual,
     sessions::engine_restarts_and_the_client_reconnects Usual,
     sessions::headless_client_uses_the_written_config Usual,

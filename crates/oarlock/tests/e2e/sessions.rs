@@ -3,10 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use oarlock_testkit::engine::Engine;
 use oarlock_testkit::model::{Script, tool};
-use oarlock_testkit::tui::{Launch, Tui};
+use oarlock_testkit::tui::{Key, Launch, Tui};
 use serde_json::{Value, json};
 
-use crate::stage::{FINISHED, PATIENCE, Stage, diff, edit};
+use crate::stage::{FINISHED, PATIENCE, SETTLING, Stage, answer, diff, edit, question};
 
 pub(crate) async fn connects_by_the_ide_flag(stage: Stage) -> Result<()> {
     let (engine, tui) = stage.connected().await?;
@@ -34,6 +34,24 @@ pub(crate) async fn started_by_oarlock_claude(stage: Stage) -> Result<()> {
     stage.prompt(&tui, "edit", edit(&path, "x = 1", "x = 10")).await?;
     let diff = diff(&engine, &tui, 0, &path).await?;
     engine.ide(&["accept", &diff]).await?;
+    stage.turn(&tui, "edit", 2).await?;
+    ensure!(stage.read(&path)? == "x = 10\n");
+    Ok(())
+}
+
+pub(crate) async fn oarlock_claude_brings_its_own_engine(stage: Stage) -> Result<()> {
+    let path = stage.sandbox.write("a.py", "x = 1\n")?;
+    let environment = stage.sandbox.environment(Some(&stage.model))?;
+    let launch = Launch::new(stage.oarlock.program(), stage.sandbox.work(), environment).args(["claude"]);
+    let tui = stage.open(&launch).await?;
+    tokio::time::sleep(2 * SETTLING).await;
+    stage.prompt(&tui, "edit", edit(&path, "x = 1", "x = 10")).await?;
+    question(&tui).await?;
+    // The CLI leaves the change to its IDE; the person must learn where to see it.
+    tui.wait_for_text("oarlock ide diffs -p", PATIENCE).await?;
+    let shown = stage.oarlock.run(&["ide", "diffs", "-p"]).await?;
+    ensure!(shown.contains("+ x = 10"), "the change is not shown: {shown}");
+    answer(&tui, Key::Enter).await?;
     stage.turn(&tui, "edit", 2).await?;
     ensure!(stage.read(&path)? == "x = 10\n");
     Ok(())

@@ -22,6 +22,15 @@ async fn served(stage: &Stage) -> Result<(Tui, Tui)> {
     Ok((ide, tui))
 }
 
+/// Waits until the question about a change is the last thing on the screen: what is typed before it counts for nothing.
+async fn asked(ide: &Tui, change: &str) -> Result<String> {
+    let is_asked = |screen: &str| {
+        let last = screen.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        screen.contains(change) && last.is_some_and(|line| line.ends_with(PROPOSAL))
+    };
+    ide.wait_until(&format!("the question about {change:?}"), PATIENCE, is_asked).await
+}
+
 fn answer(ide: &Tui, line: &str) -> Result<()> {
     ide.type_text(line)?;
     ide.press(Key::Enter)
@@ -31,10 +40,12 @@ pub(crate) async fn edit_accepted_where_serve_runs(stage: Stage) -> Result<()> {
     let path = stage.sandbox.write("a.py", "x = 1\ny = 2\n")?;
     let (ide, tui) = served(&stage).await?;
     stage.prompt(&tui, "edit", edit(&path, "x = 1", "x = 10")).await?;
-    let shown = ide.wait_for_text(PROPOSAL, PATIENCE).await?;
-    ensure!(shown.contains("- x = 1") && shown.contains("+ x = 10"), "no diff is shown:\n{shown}");
-    // A stray Enter decides nothing.
+    let shown = asked(&ide, "+ x = 10").await?;
+    ensure!(shown.contains("- x = 1"), "no diff is shown:\n{shown}");
+    // A stray Enter decides nothing, and what was pasted behind it is not an answer.
     answer(&ide, "")?;
+    ide.wait_until("the question again", PATIENCE, |screen| screen.matches(PROPOSAL).count() > 1).await?;
+    ensure!(stage.read(&path)? == "x = 1\ny = 2\n");
     answer(&ide, "a")?;
     succeeded(&stage.turn(&tui, "edit", 2).await?)?;
     ensure!(stage.read(&path)? == "x = 10\ny = 2\n");
@@ -45,16 +56,16 @@ pub(crate) async fn edit_changed_and_rejected_where_serve_runs(stage: Stage) -> 
     let path = stage.sandbox.write("a.py", "x = 1\n")?;
     let (ide, tui) = served(&stage).await?;
     stage.prompt(&tui, "first", edit(&path, "x = 1", "x = 10")).await?;
-    ide.wait_for_text(PROPOSAL, PATIENCE).await?;
+    asked(&ide, "+ x = 10").await?;
     answer(&ide, "e")?;
-    ide.wait_for_text("+ x = 11", PATIENCE).await?;
+    asked(&ide, "+ x = 11").await?;
     answer(&ide, "a")?;
     let told = stage.turn(&tui, "first", 2).await?;
     ensure!(told.told_last().contains(MODIFIED), "the model does not know of the change: {told:?}");
     ensure!(stage.read(&path)? == "x = 11\n");
 
     stage.prompt(&tui, "edit", edit(&path, "x = 11", "x = 12")).await?;
-    ide.wait_for_text("+ x = 12", PATIENCE).await?;
+    asked(&ide, "+ x = 12").await?;
     answer(&ide, "r")?;
     refused(&stage, &tui).await?;
     ensure!(stage.read(&path)? == "x = 11\n");
@@ -65,14 +76,16 @@ pub(crate) async fn edit_decided_in_the_cli_frees_the_serve_terminal(stage: Stag
     let path = stage.sandbox.write("a.py", "x = 1\n")?;
     let (ide, tui) = served(&stage).await?;
     stage.prompt(&tui, "first", edit(&path, "x = 1", "x = 10")).await?;
-    ide.wait_for_text(PROPOSAL, PATIENCE).await?;
+    asked(&ide, "+ x = 10").await?;
     crate::stage::answer(&tui, Key::Enter).await?;
     ide.wait_for_text("decided elsewhere", PATIENCE).await?;
     succeeded(&stage.turn(&tui, "first", 2).await?)?;
     no_question(&tui).await?;
-    // What is typed now belongs to the next question, not to the old one.
+    // What is typed between two questions answers neither.
+    answer(&ide, "a")?;
     stage.prompt(&tui, "edit", edit(&path, "x = 10", "x = 20")).await?;
-    ide.wait_for_text("+ x = 20", PATIENCE).await?;
+    asked(&ide, "+ x = 20").await?;
+    ensure!(stage.read(&path)? == "x = 10\n", "an answer to the old question counted for the new one");
     answer(&ide, "a")?;
     succeeded(&stage.turn(&tui, "edit", 2).await?)?;
     ensure!(stage.read(&path)? == "x = 20\n");

@@ -42,7 +42,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
     fn take_line(&mut self) -> Option<Result<String, ReadError>> {
         let mut line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.skipping) {
-            return Some(Err(ReadError::TooLarge { limit: self.max_message }));
+            return Some(Err(ReadError::Skipped { limit: self.max_message }));
         }
         if line.last() == Some(&b'\r') {
             line.pop();
@@ -102,6 +102,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Frames for Lines
 
     fn start_send(&mut self, text: String) -> io::Result<()> {
         self.out = text.into_bytes();
+        // Between JSON tokens a line end is as good as a blank; inside a string there is none.
+        self.out.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         self.out.push(b'\n');
         Ok(())
     }
@@ -149,7 +151,20 @@ mod tests {
     #[tokio::test]
     async fn a_line_over_the_limit_is_one_error_and_the_next_is_read() {
         let all = read_all(b"0123456789\nok\n", 5).await;
-        assert_eq!(all, [Err("message larger than the limit of 5 bytes".into()), Ok("ok".into())]);
+        assert_eq!(
+            all,
+            [Err("message larger than the limit of 5 bytes; it was passed over".into()), Ok("ok".into())]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_message_never_spans_lines() {
+        let mut wire = Vec::new();
+        let mut lines = Lines::new(&b""[..], &mut wire, 1000);
+        lines.start_send("{\n  \"a\":\r\n1}".to_owned()).unwrap();
+        std::future::poll_fn(|cx| lines.poll_flush(cx)).await.unwrap();
+        drop(lines);
+        assert_eq!(read_all(&wire, 1000).await, [Ok("{   \"a\":  1}".into())]);
     }
 
     proptest! {

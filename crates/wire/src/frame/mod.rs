@@ -72,6 +72,12 @@ pub enum ReadError {
     /// The message is not text; the connection goes on.
     #[error("not UTF-8 text")]
     NotText,
+    /// The message is larger than allowed and was passed over; the connection goes on.
+    #[error("message larger than the limit of {limit} bytes; it was passed over")]
+    Skipped {
+        /// What was allowed.
+        limit: usize,
+    },
     /// The message is larger than allowed; the connection must end.
     #[error("message larger than the limit of {limit} bytes")]
     TooLarge {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::output::{DIM, STRONG, json_line, say};
-use crate::target::Target;
+use crate::target::{self, Target};
 
 /// List the tools that the engine offers to a Claude Code session
 #[derive(clap::Args)]
@@ -49,11 +49,11 @@ impl CallArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let arguments: Value = serde_json::from_str(&self.arguments)
             .map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))?;
-        let client = self.target.connect_as_client().await?;
-        client.announce();
+        // As a command, not as a session: it must not swallow what waits for a real one.
+        let client = self.target.connect().await?;
         let result = client.call(&self.tool, &arguments).await;
         client.close().await;
-        let result = result?;
+        let result = result.map_err(target::refused)?;
         if self.target.json {
             json_line(&result)?;
         } else {

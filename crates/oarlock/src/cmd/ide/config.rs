@@ -30,7 +30,7 @@ impl Args {
         let token = target::token(&engine)?;
         let config = json!({ "mcpServers": { "oarlock": {
             "type": "ws",
-            "url": format!("ws://127.0.0.1:{}", engine.port),
+            "url": format!("ws://{}", engine.socket()),
             "headers": { "X-Claude-Code-Ide-Authorization": token.reveal() },
         }}});
         let text = serde_json::to_string_pretty(&config)?;
@@ -42,16 +42,17 @@ impl Args {
     }
 }
 
-/// In the state directory, which only the user can enter; temporary files are made with mode 0600. Files of engines that
+/// Among the engines' records, where only the user can enter; temporary files are made with mode 0600. Files of engines that
 /// are gone are removed.
 fn write(engine: &Running, text: &str) -> anyhow::Result<PathBuf> {
     let engines = state::engines_dir(&Environment::from_process())?;
-    let dir = engines.with_file_name("mcp");
+    let dir = engines.join("mcp");
     std::fs::create_dir_all(&dir).with_context(|| format!("failed to make {}", dir.display()))?;
     let name = |port: u16| dir.join(format!("{port}.json"));
     let live: Vec<PathBuf> = target::running()?.iter().map(|engine| name(engine.port)).collect();
     for entry in std::fs::read_dir(&dir)?.flatten() {
-        if !live.contains(&entry.path()) {
+        let is_ours = entry.path().extension().is_some_and(|extension| extension == "json");
+        if is_ours && !live.contains(&entry.path()) {
             let _ = std::fs::remove_file(entry.path());
         }
     }

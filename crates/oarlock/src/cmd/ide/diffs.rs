@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use oarlock_ide::client::Client;
+use oarlock_ide::paths::read_regular;
 use serde_json::{Value, json};
 
 use super::show;
-use crate::exit::Failure;
-use crate::output::{DIM, STRONG, json_line, say};
+use crate::output::{DIM, STRONG, json_line, say, visible};
 use crate::review;
-use crate::target::Target;
+use crate::target::{self, Target};
 
 /// List the diffs that wait for a decision
 #[derive(clap::Args)]
@@ -34,14 +34,15 @@ impl DiffsArgs {
             return say!("no diff is waiting");
         }
         for diff in &diffs {
-            let word = |name: &str| diff[name].as_str().unwrap_or_default().to_owned();
+            let word = |name: &str| visible(diff[name].as_str().unwrap_or_default());
             let pid = diff["pid"].as_u64().map(|pid| format!("session {pid}")).unwrap_or_default();
             say!("{STRONG}{}{STRONG:#}  {}  {DIM}{}  {pid}{DIM:#}", word("diff"), word("path"), word("tab"))?;
             if self.patch {
                 let whole = client.request("oarlock/diff", &json!({ "tab": word("diff") })).await?;
-                let old = std::fs::read(word("path")).unwrap_or_default();
+                let old = read_regular(whole["oldPath"].as_str().unwrap_or_default().as_ref(), u64::MAX)
+                    .unwrap_or_default();
                 let new = whole["contents"].as_str().unwrap_or_default();
-                say!("{}", review::render(&String::from_utf8_lossy(&old), new))?;
+                say!("{}", review::render(&old, new))?;
             }
         }
         Ok(())
@@ -101,15 +102,12 @@ async fn decide(client: &Client, method: &str, tab: &str, contents: Option<Strin
         let params = json!({ "tab": tab, "contents": contents });
         async move { client.request(method, &params).await }
     };
+    let answer = ask(tab.to_owned()).await;
     // A relative path means a file of this directory; the engine knows absolute ones.
-    let absolute =
-        std::path::absolute(tab).ok().filter(|path| path.as_os_str() != tab && tab.parse::<u64>().is_err());
-    let mut answer = ask(tab.to_owned()).await;
-    if answer.is_err()
-        && let Some(path) = absolute
-        && let Ok(second) = ask(path.display().to_string()).await
-    {
-        answer = Ok(second);
-    }
-    answer.map_err(Failure::not_found)
+    let absolute = std::path::absolute(tab).ok().filter(|path| path.as_os_str() != tab);
+    let answer = match (answer, absolute) {
+        (Err(_), Some(path)) if tab.parse::<u64>().is_err() => ask(path.display().to_string()).await,
+        (answer, _) => answer,
+    };
+    answer.map_err(target::refused)
 }

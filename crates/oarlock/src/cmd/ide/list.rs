@@ -2,7 +2,7 @@
 
 use oarlock_ide::discover::{self, Answer, Candidate, Connects, Environment, Match};
 
-use crate::output::{BAD, DIM, GOOD, STRONG, WARN, json_line, say};
+use crate::output::{BAD, DIM, GOOD, STRONG, WARN, json_line, say, visible};
 
 /// List the IDEs that announce themselves, and say which one `claude --ide` takes here, and why not
 ///
@@ -24,18 +24,18 @@ impl Args {
             show(candidate)?;
             say!("")?;
         }
-        say!("{STRONG}{}{STRONG:#}", printable(&discovery.verdict.ide_flag.text))?;
+        say!("{STRONG}{}{STRONG:#}", visible(&discovery.verdict.ide_flag.text))?;
         if let Some(outcome) = &discovery.verdict.port_variable {
-            say!("{STRONG}{}{STRONG:#}", printable(&outcome.text))?;
+            say!("{STRONG}{}{STRONG:#}", visible(&outcome.text))?;
         }
         Ok(())
     }
 }
 
 fn show(candidate: &Candidate) -> anyhow::Result<()> {
-    let name = printable(candidate.name.as_deref().unwrap_or("IDE"));
+    let name = visible(candidate.name.as_deref().unwrap_or("IDE"));
     let ours =
-        candidate.ours.as_ref().map_or(String::new(), |v| format!(" {DIM}(Oarlock {}){DIM:#}", printable(v)));
+        candidate.ours.as_ref().map_or(String::new(), |v| format!(" {DIM}(Oarlock {}){DIM:#}", visible(v)));
     let port = candidate.port.map_or("no port".to_owned(), |port| format!("port {port}"));
     let open =
         if candidate.port_open { format!("{GOOD}open{GOOD:#}") } else { format!("{BAD}closed{BAD:#}") };
@@ -45,8 +45,8 @@ fn show(candidate: &Candidate) -> anyhow::Result<()> {
         (None, _) => format!("process {DIM}not named{DIM:#}"),
     };
     say!("{STRONG}{name}{STRONG:#}{ours}  {port} {open}  {process}")?;
-    say!("  lock     {}", printable(&candidate.path.to_string_lossy()))?;
-    let folders: Vec<String> = candidate.folders.iter().map(|folder| printable(folder)).collect();
+    say!("  lock     {}", visible(&candidate.path.to_string_lossy()))?;
+    let folders: Vec<String> = candidate.folders.iter().map(|folder| visible(folder)).collect();
     say!("  folders  {}", if folders.is_empty() { "none".to_owned() } else { folders.join(", ") })?;
     say!("  here     {}", here(&candidate.matches_cwd))?;
     answer("--ide", &candidate.would_connect)?;
@@ -68,10 +68,10 @@ fn show(candidate: &Candidate) -> anyhow::Result<()> {
 
 fn here(matches: &Match) -> String {
     match matches {
-        Match::Folder { folder } => format!("yes, {} contains this directory", printable(folder)),
+        Match::Folder { folder } => format!("yes, {} contains this directory", visible(folder)),
         Match::Root => "only for newer versions: its folder is /".to_owned(),
         Match::Symlink { folder, real } => {
-            format!("no, {} is a link to {}", printable(folder), printable(&real.to_string_lossy()))
+            format!("no, {} is a link to {}", visible(folder), visible(&real.to_string_lossy()))
         }
         Match::Elsewhere => "no, its folders are elsewhere".to_owned(),
         Match::NoFolders => "no, it has no folders".to_owned(),
@@ -86,12 +86,7 @@ fn answer(way: &str, answer: &Answer) -> anyhow::Result<()> {
     };
     say!("  {way:<8} {style}{word}{style:#}")?;
     for reason in &answer.reasons {
-        say!("           {}", printable(&reason.to_string()))?;
+        say!("           {}", visible(&reason.to_string()))?;
     }
     Ok(())
-}
-
-/// Lock files are written by other programs; what they say must not steer the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

@@ -37,7 +37,7 @@ impl Command {
         if let Self::List(args) = self {
             return args.run();
         }
-        super::runtime()?.block_on(async {
+        super::block_on(async {
             match self {
                 Self::List(_) => Ok(()),
                 Self::Tools(args) => args.run().await,

@@ -20,7 +20,7 @@ impl SelectArgs {
         let path = self.place.absolute()?;
         let range = self.place.range()?;
         let answer = open(&self.target, &json!({ "path": path, "range": range })).await?;
-        show(&self.target, &answer, &format!("selected {}", path.display()))
+        show(&self.target, &answer, &format!("selected {}{}", path.display(), withheld(&answer)))
     }
 }
 
@@ -38,8 +38,13 @@ impl OpenArgs {
         let path = self.file.absolute()?;
         let range = self.file.range()?;
         let answer = open(&self.target, &json!({ "path": path, "range": range })).await?;
-        show(&self.target, &answer, &format!("opened {}", path.display()))
+        show(&self.target, &answer, &format!("opened {}{}", path.display(), withheld(&answer)))
     }
+}
+
+/// What is selected but not told.
+fn withheld(answer: &Value) -> String {
+    answer["withheld"].as_str().map(|why| format!(", but nothing of it is shared: {why}")).unwrap_or_default()
 }
 
 async fn open(target: &Target, params: &Value) -> anyhow::Result<Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::output::{json_line, say};
+use crate::output::{json_line, say, visible};
 use crate::target::Target;
 
 /// Show what happens in the engine, as it happens
@@ -28,7 +28,7 @@ impl Args {
             if self.target.json {
                 json_line(&notification.params)?;
             } else {
-                say!("{}", describe(&notification.params))?;
+                say!("{}", visible(&describe(&notification.params)))?;
             }
         }
         Ok(())
