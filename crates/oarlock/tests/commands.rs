@@ -230,6 +230,7 @@ async fn mcp_over_stdio_works_with_and_without_an_engine() {
         for message in [
             json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-06-18" } }),
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }),
             json!({ "jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": { "name": "getWorkspaceFolders" } }),
         ] {
             writeln!(stdin, "{message}").unwrap();
@@ -239,9 +240,10 @@ async fn mcp_over_stdio_works_with_and_without_an_engine() {
         let output = tokio::time::timeout(SOON, output).await.unwrap().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(answers.len(), 2, "with an engine: {with_engine}: {text}");
+        assert_eq!(answers.len(), 3, "with an engine: {with_engine}: {text}");
         assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
-        assert!(answers[1]["result"]["content"][0]["text"].as_str().unwrap().contains("rootPath"));
+        assert!(answers[1]["result"]["tools"].as_array().is_some_and(|tools| tools.len() > 3));
+        assert!(answers[2]["result"]["content"][0]["text"].as_str().unwrap().contains("rootPath"));
     }
 }
 
@@ -262,4 +264,44 @@ async fn without_an_engine_a_command_says_how_to_start_one() {
     let output = oarlock.output(&["ide", "diffs"]).await.unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).contains("oarlock serve"));
+}
+
+#[tokio::test]
+async fn a_withheld_selection_is_not_called_shared_and_a_repeated_one_is_sent_again() {
+    let rig = rig(&[]).await;
+    rig.sandbox.write("a.py", "x = 1\n").unwrap();
+    rig.sandbox.write(".env", "KEY=1\n").unwrap();
+    let said = rig.engine.ide(&["select", ".env"]).await.unwrap();
+    assert!(said.contains("nothing of it is shared"), "{said}");
+    for _ in 1..=2 {
+        let mark = rig.client.received().len();
+        rig.engine.ide(&["select", "a.py:1"]).await.unwrap();
+        let shared = |m: &Value| m["method"] == "selection_changed" && m["params"]["text"] == "x = 1";
+        rig.client.received().wait_after(mark, "the selection", SOON, shared).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_command_takes_nothing_away_from_a_session_that_is_still_to_come() {
+    let sandbox = Sandbox::new(None).unwrap();
+    let oarlock = Oarlock::new(env!("CARGO_BIN_EXE_oarlock"), &sandbox).unwrap();
+    let file = sandbox.write("a.py", "x = 1\n").unwrap();
+    let engine = oarlock.serve(&[]).await.unwrap();
+    engine.ide(&["mention", "a.py"]).await.unwrap();
+    engine.ide(&["call", "getWorkspaceFolders"]).await.unwrap();
+    let client = engine.client().await.unwrap();
+    client.initialize().await.unwrap();
+    client.ide_connected().await.unwrap();
+    let told = client.notification("at_mentioned", SOON).await.unwrap();
+    assert_eq!(told["filePath"], file.to_str().unwrap());
+}
+
+#[tokio::test]
+async fn a_second_engine_for_a_directory_is_warned_of() {
+    let sandbox = Sandbox::new(None).unwrap();
+    let oarlock = Oarlock::new(env!("CARGO_BIN_EXE_oarlock"), &sandbox).unwrap();
+    let _first = oarlock.serve(&[]).await.unwrap();
+    let mut second = oarlock.serve(&[]).await.unwrap();
+    second.complaint_with("will not connect here", SOON).await.unwrap();
+    second.stop().await.unwrap();
 }

@@ -193,6 +193,13 @@ impl Engine {
         found.await.map_err(|error| error.context(self.complaint()))
     }
 
+    /// The first line on its stderr, past or future, that contains `text`.
+    pub async fn complaint_with(&self, text: &str, within: Duration) -> Result<String> {
+        self.complaints
+            .wait_for(&format!("a complaint about {text:?}"), within, |line| line.contains(text))
+            .await
+    }
+
     /// Asks it to stop (SIGTERM) and waits until it has.
     pub async fn stop(&mut self) -> Result<()> {
         self.signal(Signal::TERM).await

@@ -179,3 +179,58 @@ async fn a_formatter_is_a_program_of_the_users() {
     let answer = headless.cli().await.call("reformat_file", json!({ "file_path": file })).await;
     assert!(is_tool_error(&answer).unwrap().contains("false"), "{answer}");
 }
+
+#[tokio::test]
+async fn what_is_no_file_is_not_opened_and_holds_nobody_up() {
+    let headless = start(HeadlessEditor::default()).await;
+    let pipe = headless.home.workspace.join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let (mut client, mut other) = (headless.cli().await, headless.cli().await);
+    for path in [pipe, "/dev/zero".into(), headless.home.workspace.clone()] {
+        let answer = client.call("openFile", json!({ "filePath": path })).await;
+        assert!(is_tool_error(&answer).unwrap().contains("not a regular file"), "{answer}");
+        other.ping().await;
+    }
+}
+
+#[tokio::test]
+async fn a_formatter_ends_with_its_call() {
+    let headless = start(HeadlessEditor::default().with_formatter(
+        ["sh", "-c", "echo $$ > \"$1.pid\"; exec sleep 60", "formatter"].map(String::from).into(),
+    ))
+    .await;
+    let file = headless.home.file("a.py", "x\n");
+    let mut client = headless.cli().await;
+    let id = client.ask_tool("reformat_file", json!({ "file_path": file })).await;
+    let note = headless.home.workspace.join("a.py.pid");
+    let pid = || std::fs::read_to_string(&note).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    eventually("the formatter to start", || pid().is_some()).await;
+    client.notify("notifications/cancelled", json!({ "requestId": id })).await;
+    client.answer(&id).await;
+    let pid = pid().unwrap();
+    eventually("the formatter to end", || !oarlock_ide::process::is_alive(pid)).await;
+}
+
+#[tokio::test]
+async fn diffs_cannot_fill_the_memory() {
+    let headless = start(HeadlessEditor::default()).await;
+    let file = headless.home.file("a.py", "x\n");
+    let mut client = headless.cli().await;
+    let large = "x".repeat(50 << 20);
+    for n in 0..5 {
+        client.ask_tool("openDiff", diff(&file, &large, &n.to_string())).await;
+    }
+    let answer = client.call("openDiff", diff(&file, &large, "one too many")).await;
+    assert!(is_tool_error(&answer).unwrap().contains("decide some of them first"), "{answer}");
+    assert_eq!(headless.server.ide().diffs().len(), 5);
+}
+
+#[tokio::test]
+async fn a_command_that_only_listens_does_not_delay_the_stop() {
+    let headless = start(HeadlessEditor::default()).await;
+    let mut idle = headless.control().await;
+    idle.ping().await;
+    let start = std::time::Instant::now();
+    headless.server.stop().await;
+    assert!(start.elapsed() < std::time::Duration::from_secs(2), "{:?}", start.elapsed());
+}

@@ -364,6 +364,25 @@ async fn a_mention_that_waited_is_held_to_the_rules_of_the_moment_it_leaves() {
     ide.pause(true);
     let mut client = rig.cli().await;
     assert!(client.notifications("at_mentioned", MOMENT).await.is_empty(), "paused in the meantime");
+    ide.pause(false);
+    assert_eq!(client.notification("at_mentioned").await, json!({ "filePath": file }), "but not forgotten");
+}
+
+#[tokio::test]
+async fn ide_sel_06_a_file_that_git_newly_ignores_is_taken_back() {
+    let rig = Rig::start().await;
+    let file = rig.home.file("notes.txt", "secret\n");
+    let rules = Rules { git_ignored: true, ..Rules::default() };
+    let ide = rig.editor.ide();
+    ide.set_consent(Consent::new(std::slice::from_ref(&rig.home.workspace), &rules).unwrap());
+    std::fs::create_dir(rig.home.workspace.join(".git")).unwrap();
+    let mut client = rig.cli().await;
+    let selection = Selection { path: file, range: pos::Range::default(), text: "secret".into() };
+    ide.selection_changed(selection);
+    assert_eq!(client.notification("selection_changed").await["text"], "secret");
+    rig.home.file(".gitignore", "notes.txt\n");
+    let cleared = client.notification("selection_changed").await;
+    assert!(cleared.get("filePath").is_none() && cleared["text"] == "", "{cleared}");
 }
 
 #[tokio::test]

@@ -325,3 +325,35 @@ proptest! {
         });
     }
 }
+
+#[tokio::test]
+async fn a_withheld_name_is_withheld_whatever_it_links_to_and_wherever_it_leads() {
+    let (rig, mut client) = vault().await;
+    rig.home.file("conf/prod.txt", "secret\n");
+    for name in [".env", "id_rsa"] {
+        std::os::unix::fs::symlink("conf/prod.txt", rig.home.workspace.join(name)).unwrap();
+        let answer = client.request("readFile", json!({ "path": name })).await;
+        assert!(message(&answer).contains("withheld"), "{answer}");
+        let answer = client.request("writeFile", json!({ "path": name, "content": "x" })).await;
+        assert!(message(&answer).contains("withheld"), "{answer}");
+    }
+    assert_eq!(std::fs::read_to_string(rig.home.workspace.join("conf/prod.txt")).unwrap(), "secret\n");
+}
+
+#[tokio::test]
+async fn write_file_writes_only_what_was_reviewed() {
+    let (rig, mut client) = vault().await;
+    for folder in ["one", "two"] {
+        std::fs::create_dir(rig.home.workspace.join(folder)).unwrap();
+    }
+    let link = rig.home.workspace.join("link");
+    std::os::unix::fs::symlink("one", &link).unwrap();
+    let id = client.ask("writeFile", json!({ "path": "link/f", "content": "new\n" })).await;
+    let shown = rig.editor.shown().await;
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("two", &link).unwrap();
+    shown.accept();
+    let answer = client.answer(&id).await;
+    assert!(message(&answer).contains("nothing was written"), "{answer}");
+    assert!(!rig.home.workspace.join("two/f").exists() && !rig.home.workspace.join("one/f").exists());
+}
