@@ -18,7 +18,15 @@ const COMPLETIONS: [(&str, &str); 5] = [
 ];
 
 /// The files of the root that belong into an archive.
-const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+const DOCUMENTS: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "PROTOCOL.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+];
 
 /// Writes completions and man pages under `target/gen`, and the reference tables into `PROTOCOL.md`.
 pub(crate) fn generate() -> Result<()> {
@@ -58,7 +66,7 @@ fn generate_with(binary: &Path, folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder).with_context(|| format!("failed to empty {}", folder.display()))?;
     }
     let completions = folder.join("completions");
-    let man = folder.join("man");
+    let man = folder.join("man").join("man1");
     for folder in [&completions, &man] {
         fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     }

@@ -89,8 +89,14 @@ pub(crate) fn request(
         "oarlock/status" => Ok(status(engine)),
         "oarlock/diffs" => Ok(json!({ "diffs": ide.diffs() })),
         "oarlock/diff" => read(params).and_then(|Tab { tab, .. }| diff(engine, &tab)),
-        "oarlock/accept" => read(params).and_then(|Tab { tab, contents }| done(ide.accept(&tab, contents))),
-        "oarlock/reject" => read(params).and_then(|Tab { tab, .. }| done(ide.reject(&tab))),
+        "oarlock/accept" => read(params).and_then(|Tab { tab, contents }| {
+            let found = diff_named(engine, &tab)?;
+            done(found, "accepted", ide.accept(&tab, contents))
+        }),
+        "oarlock/reject" => read(params).and_then(|Tab { tab, .. }| {
+            let found = diff_named(engine, &tab)?;
+            done(found, "rejected", ide.reject(&tab))
+        }),
         "oarlock/mention" => read(params).and_then(|params| mention(&ide, &params)),
         "oarlock/pause" => read(params).map(|Pause { paused }| {
             ide.pause(paused);
@@ -116,8 +122,15 @@ pub(crate) fn request(
     }
 }
 
-fn done(outcome: Result<(), Error>) -> Result<Value, ErrorObject> {
-    outcome.map(|()| json!({})).map_err(refuse)
+fn diff_named(engine: &Engine, tab: &str) -> Result<Value, ErrorObject> {
+    let (id, request) = engine.diffs.find(tab).map_err(refuse)?;
+    Ok(json!({ "diff": id.to_string(), "path": request.new_path, "tab": request.tab }))
+}
+
+fn done(mut diff: Value, decision: &str, outcome: Result<(), Error>) -> Result<Value, ErrorObject> {
+    outcome.map_err(refuse)?;
+    diff["decision"] = decision.into();
+    Ok(diff)
 }
 
 /// What is not there has a code of its own, so that commands can tell.

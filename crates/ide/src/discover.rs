@@ -226,6 +226,8 @@ pub struct Verdict {
 pub struct Discovery {
     /// The lock files, by directory and port.
     pub candidates: Vec<Candidate>,
+    /// Directories that could not be looked into, and why.
+    pub unreadable: Vec<String>,
     /// What would come of a start.
     pub verdict: Verdict,
 }
@@ -236,9 +238,17 @@ pub struct Discovery {
 pub fn discover(environment: &Environment, cwd: &Path) -> Discovery {
     // The CLI compares its real directory, however it was entered.
     let cwd = dunce::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
-    let mut found: Vec<Found> = Vec::new();
+    let (mut found, mut unreadable) = (Vec::<Found>::new(), Vec::new());
     for (kind, dir) in environment.directories() {
-        let Ok(entries) = fs::read_dir(&dir) else { continue };
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) => {
+                if error.kind() != std::io::ErrorKind::NotFound {
+                    unreadable.push(format!("{}: {error}; look at its permissions", dir.display()));
+                }
+                continue;
+            }
+        };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
         let locks = paths.filter(|path| path.extension().is_some_and(|end| end == "lock"));
         found.extend(locks.map(|path| Found::look_at(path, kind, environment, &cwd)));
@@ -254,7 +264,7 @@ pub fn discover(environment: &Environment, cwd: &Path) -> Discovery {
         ide_flag: ide_flag_outcome(&candidates),
         port_variable: environment.port.map(|port| port_variable_outcome(&candidates, port)),
     };
-    Discovery { candidates, verdict }
+    Discovery { candidates, unreadable, verdict }
 }
 
 /// A candidate before its answer, with what keeps the CLI from taking it for a running IDE, and from talking to it.

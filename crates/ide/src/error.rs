@@ -107,7 +107,7 @@ pub enum Error {
         connected: Vec<u32>,
     },
     /// The consent rules keep a file back.
-    #[error("{} is not shared: {withheld}", path.display())]
+    #[error("not shared: {withheld}")]
     Withheld {
         /// The file.
         path: PathBuf,

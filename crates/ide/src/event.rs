@@ -83,6 +83,9 @@ pub enum Event<'a> {
         decision: &'a str,
         /// Who or what decided.
         by: &'a str,
+        /// Why nobody could decide, when it failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<&'a str>,
     },
     /// Sharing was paused or resumed.
     Paused {

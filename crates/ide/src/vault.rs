@@ -1,4 +1,4 @@
-//! The plain JSON-RPC methods of seed 003, which exist only in the dialect `vault`.
+//! Plain JSON-RPC methods on files, which exist only in the dialect `vault`.
 //!
 //! Paths are relative to the workspace, with or without a leading `/`. Nothing outside it can be named.
 

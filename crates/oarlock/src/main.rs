@@ -31,7 +31,7 @@ pub(crate) struct Cli {
 enum Command {
     Serve(cmd::serve::Args),
     Claude(cmd::claude::Args),
-    /// Talk to a running engine: list, tools, call, watch, select, mention, open, diffs, accept, reject, pause, resume
+    /// Talk to a running engine, or list the IDEs that Claude Code can find
     #[command(subcommand)]
     Ide(cmd::ide::Command),
     Mcp(cmd::mcp::Args),

@@ -161,9 +161,10 @@ fn edit(path: &Path, contents: &str) -> io::Result<Text> {
 }
 
 fn show(request: &OpenDiff, old: &[u8], new: &str) -> io::Result<()> {
-    let who = request.client.pid.map(|pid| format!(" (session {pid})")).unwrap_or_default();
+    let who = request.client.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let name = visible(&request.new_path.display().to_string());
-    print(&format!("\n{STRONG}Claude Code proposes to change {name}{STRONG:#}{who}\n{}", render(old, new)))
+    let act = if request.old_path.exists() { "change" } else { "create" };
+    print(&format!("\n{STRONG}Claude Code proposes to {act} {name}{STRONG:#}{who}\n{}", render(old, new)))
 }
 
 /// A unified diff with colours.

@@ -11,9 +11,9 @@ pub enum Dialect {
     /// What the real CLI understands; the default.
     #[default]
     Vscode,
-    /// The JetBrains plugin's words (seed 001).
+    /// The JetBrains plugin's words.
     Jetbrains,
-    /// Plain JSON-RPC methods on files beside the tools (seed 003).
+    /// Plain JSON-RPC methods on files beside the tools, as for note vaults.
     Vault,
 }
 

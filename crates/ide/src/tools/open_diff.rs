@@ -39,7 +39,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 struct Params {
     old_file_path: String,
     // `new_file_contents` is read apart, because it may be large.
-    // Seed 001 has no `new_file_path`, seed 000 an optional `tab_name`; the real CLI always sends both.
+    // Descriptions of the protocol leave out one or the other; the real CLI always sends both.
     new_file_path: Option<String>,
     tab_name: Option<String>,
 }
@@ -133,7 +133,11 @@ pub(crate) async fn review(engine: Arc<Engine>, request: OpenDiff, cancelled: Ca
         Decision::Closed { by } => ("closed", by, Verdict::Rejected),
         Decision::Failed { why, by } => ("failed", by, Verdict::Failed { why }),
     };
-    engine.emit(&Event::DiffDecided { diff: &id, decision: word, by });
+    let why = match &verdict {
+        Verdict::Failed { why } => Some(why.as_str()),
+        _ => None,
+    };
+    engine.emit(&Event::DiffDecided { diff: &id, decision: word, by, why });
     let after = (!seen).then(|| {
         close.cancel();
         async move {

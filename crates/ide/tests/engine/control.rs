@@ -91,7 +91,8 @@ async fn a_command_decides_a_diff_by_number_path_or_name() {
         }
         let whole = commands.request("oarlock/diff", json!({ "tab": params["tab"] })).await;
         assert_eq!(whole["result"]["contents"], "y\n", "{whole}");
-        assert_eq!(commands.request("oarlock/accept", params).await["result"], json!({}));
+        let accepted = commands.request("oarlock/accept", params).await;
+        assert_eq!(accepted["result"]["decision"], "accepted", "{accepted}");
         assert_eq!(json!(texts(&client.answer(&id).await)), wanted);
     }
     let id = client.ask_tool("openDiff", diff(&file, "y\n", "tab")).await;

@@ -31,7 +31,7 @@ async fn read_file_gives_the_text_with_or_without_a_leading_slash() {
 }
 
 #[tokio::test]
-async fn read_file_of_a_missing_file_is_the_seeds_own_error() {
+async fn read_file_of_a_missing_file_says_so() {
     let (_rig, mut client) = vault().await;
     let answer = client.request("readFile", json!({ "path": "none.md" })).await;
     assert!(message(&answer).starts_with("failed to read file"), "{answer}");

@@ -260,17 +260,19 @@ fn for_people(event: &Event<'_>) -> Option<String> {
             let pid = pid.map(|pid| format!(" pid {pid}")).unwrap_or_default();
             let cwd = cwd.map(|cwd| format!(" in {}", cwd.display())).unwrap_or_default();
             let whence = visible(&format!("{name} {version}{pid}{cwd}"));
-            format!("{GOOD}session {client} connected{GOOD:#} {whence}")
+            format!("{GOOD}client {client} is ready{GOOD:#} {whence}")
         }
+        Event::ClientConnected { client } => format!("{DIM}client {client} connected{DIM:#}"),
         Event::ClientGone { client, reason } => {
-            format!("{DIM}session {client} gone: {}{DIM:#}", visible(reason))
+            format!("{DIM}client {client} gone: {}{DIM:#}", visible(reason))
         }
         Event::DiffOpened { diff, path, .. } => {
             let path = visible(&path.display().to_string());
             format!("diff {STRONG}{diff}{STRONG:#} {path} {DIM}(oarlock ide accept|reject {diff}){DIM:#}")
         }
-        Event::DiffDecided { diff, decision, by } => {
-            format!("diff {STRONG}{diff}{STRONG:#} {decision} by {by}")
+        Event::DiffDecided { diff, decision, by, why } => {
+            let why = why.map(|why| format!(": {}", visible(why))).unwrap_or_default();
+            format!("diff {STRONG}{diff}{STRONG:#} {decision} by the {by}{why}")
         }
         Event::Paused { paused: true } => "sharing is paused".to_owned(),
         Event::Paused { paused: false } => "sharing goes on".to_owned(),

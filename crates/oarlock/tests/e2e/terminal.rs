@@ -17,7 +17,7 @@ async fn served(stage: &Stage) -> Result<(Tui, Tui)> {
     let ide = serve.start()?;
     ide.wait_for_text("is an IDE now", PATIENCE).await?;
     let tui = stage.open(&stage.claude()?.args(["--ide"])).await?;
-    ide.wait_for_text("connected", PATIENCE).await?;
+    ide.wait_for_text("is ready", PATIENCE).await?;
     tokio::time::sleep(SETTLING).await;
     Ok((ide, tui))
 }

@@ -26,15 +26,16 @@ pub(crate) struct Args {
 
 impl Args {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let mut text = String::new();
+        let (mut text, mut name) = (String::new(), "standard input".to_owned());
         if self.file == Path::new("-") {
             std::io::stdin().read_to_string(&mut text).context("failed to read stdin")?;
         } else {
+            name = self.file.display().to_string();
             text = std::fs::read_to_string(&self.file)
                 .with_context(|| format!("failed to read {}", self.file.display()))?;
         }
         let files: Value = serde_json::from_str(&text)
-            .map_err(|error| Failure::usage(format!("{} is not JSON: {error}", self.file.display())))?;
+            .map_err(|error| Failure::usage(format!("{name} is not JSON: {error}")))?;
         let answer = self.target.ask("oarlock/publishDiagnostics", &json!({ "files": files })).await?;
         show(&self.target, &answer, &format!("published the diagnostics of {} files", answer["files"]))
     }

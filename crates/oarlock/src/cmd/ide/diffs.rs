@@ -35,7 +35,7 @@ impl DiffsArgs {
         }
         for diff in &diffs {
             let word = |name: &str| visible(diff[name].as_str().unwrap_or_default());
-            let pid = diff["pid"].as_u64().map(|pid| format!("session {pid}")).unwrap_or_default();
+            let pid = diff["pid"].as_u64().map(|pid| format!("pid {pid}")).unwrap_or_default();
             say!("{STRONG}{}{STRONG:#}  {}  {DIM}{}  {pid}{DIM:#}", word("diff"), word("path"), word("tab"))?;
             if self.patch {
                 let whole = client.request("oarlock/diff", &json!({ "tab": word("diff") })).await?;

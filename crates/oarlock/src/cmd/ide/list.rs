@@ -20,6 +20,9 @@ impl Args {
         if self.json {
             return json_line(&discovery);
         }
+        for directory in &discovery.unreadable {
+            say!("{WARN}{}{WARN:#}\n", visible(directory))?;
+        }
         for candidate in &discovery.candidates {
             show(candidate)?;
             say!("")?;

@@ -66,6 +66,8 @@ pub(crate) struct MentionArgs {
 impl MentionArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let path = self.place.absolute()?;
+        // Lines that are not there are better refused here than mentioned.
+        self.place.range()?;
         let lines = self.place.lines();
         let (first, last) = (lines.map(|lines| lines.0), lines.map(|lines| lines.1));
         let params = json!({ "path": path, "lineStart": first, "lineEnd": last, "to": self.to });
