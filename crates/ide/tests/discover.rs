@@ -211,7 +211,7 @@ fn two_that_match_are_ambiguous_wherever_they_are() {
     assert!(outcome.text.contains(&first.to_string()) && outcome.text.contains(&second.to_string()));
 
     world.environment.port = Some(second);
-    let Discovery { candidates, verdict } = world.discover();
+    let Discovery { candidates, verdict, .. } = world.discover();
     assert_eq!(candidates[0].would_connect.reasons, [Reason::OtherPort(second)]);
     assert_eq!(candidates[1].would_connect.connects, Connects::Yes, "the variable ends the ambiguity");
     assert_eq!(verdict.port_variable.unwrap().connects, Connects::Yes);
@@ -480,4 +480,14 @@ fn arbitrary_locks_never_panic() {
         prop_assert_eq!(candidate.would_connect.connects == Connects::Yes, candidate.would_connect.reasons.is_empty());
         prop_assert!(serde_json::to_string(&candidate).is_ok());
     });
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_is_named() {
+    let world = World::new();
+    // Root may read everything, so the directory is something else than one.
+    fs::remove_dir(world.ide_dir()).unwrap();
+    fs::write(world.ide_dir(), "").unwrap();
+    let unreadable = world.discover().unreadable;
+    assert!(unreadable.len() == 1 && unreadable[0].contains("home/.claude/ide"), "{unreadable:?}");
 }
