@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 /// A JSON value that nobody has read yet: its text, checked to be JSON.
 ///
 /// Bodies that few readers need (a tool's input, its result, an MCP message) stay in this form, so that a message costs
-/// one copy of their text and no tree.
+/// one copy of their text and no tree. The default is `null`.
 ///
 /// ```
 /// use oarlock_proto::stream::Json;
@@ -21,14 +21,14 @@ use serde_json::value::RawValue;
 /// assert_eq!(input.text(), r#"{"command":"ls"}"#);
 /// assert_eq!(input.value()["command"], "ls");
 /// ```
-#[derive(Clone)]
-pub struct Json(Box<RawValue>);
+#[derive(Clone, Default)]
+pub struct Json(Option<Box<RawValue>>);
 
 impl Json {
     /// The text, as it was written.
     #[must_use]
     pub fn text(&self) -> &str {
-        self.0.get()
+        self.0.as_deref().unwrap_or(RawValue::NULL).get()
     }
 
     /// The value as a type of the caller's.
@@ -36,7 +36,10 @@ impl Json {
     /// # Errors
     /// When the value has another shape.
     pub fn read<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        serde_json::from_str(&repair_surrogates(self.text()))
+        serde_json::from_str(self.text()).or_else(|error| match repair_surrogates(self.text()) {
+            Cow::Owned(repaired) => serde_json::from_str(&repaired),
+            Cow::Borrowed(_) => Err(error),
+        })
     }
 
     /// The value as a tree. A number no tree can hold makes it the text.
@@ -68,18 +71,12 @@ impl Json {
     /// # Errors
     /// When it cannot (a map whose keys are not strings, a failing `Serialize`).
     pub fn write<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
-        serde_json::value::to_raw_value(value).map(Self)
+        serde_json::value::to_raw_value(value).map(Self::from)
     }
 
     /// Text that is JSON by the way it was made.
     pub(crate) fn from_text(text: String) -> Option<Self> {
-        RawValue::from_string(text).ok().map(Self)
-    }
-}
-
-impl Default for Json {
-    fn default() -> Self {
-        Self(RawValue::NULL.to_owned())
+        RawValue::from_string(text).ok().map(Self::from)
     }
 }
 
@@ -105,13 +102,13 @@ impl From<Value> for Json {
 
 impl From<Box<RawValue>> for Json {
     fn from(raw: Box<RawValue>) -> Self {
-        Self(raw)
+        Self(Some(raw))
     }
 }
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::deserialize(deserializer).map(Self)
+        Box::deserialize(deserializer).map(|raw| Self(Some(raw)))
     }
 }
 
@@ -120,9 +117,9 @@ impl Serialize for Json {
         if let Cow::Owned(text) = repair_surrogates(self.text())
             && let Some(repaired) = Self::from_text(text)
         {
-            return repaired.0.serialize(serializer);
+            return repaired.0.as_deref().serialize(serializer);
         }
-        self.0.serialize(serializer)
+        self.0.as_deref().unwrap_or(RawValue::NULL).serialize(serializer)
     }
 }
 

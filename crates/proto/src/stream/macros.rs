@@ -44,54 +44,73 @@ macro_rules! record {
             }
         }
 
-        impl $crate::stream::record::Record for $name {
-            fn from_map<'de, A: ::serde::de::MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
+        impl $name {
+            /// Takes fields that are kept as text. What does not fit goes to `extra`.
+            #[cold]
+            fn absorb(&mut self, fields: $crate::stream::record::Fields) -> u64 {
                 #[allow(non_camel_case_types, dead_code)]
                 enum At { $( $field, )* End }
-                let mut extra = $crate::stream::Extra::default();
-                $( let mut $field: Option<$ty> = None; )*
-                while let Some(key) = map.next_key::<$crate::stream::record::Key<'de>>()? {
-                    $(
-                        if key.as_str() == $crate::stream::macros::wire_name!($field $($wire)?) {
-                            $field = Some($crate::stream::record::Slot::read(map, &mut extra, At::$field as u32)?);
-                            continue;
-                        }
-                    )*
-                    extra.push(key.into_string(), map.next_value()?);
-                }
-                Ok(Self {
-                    $( $field: match $field {
-                        Some(value) => value,
-                        None => $crate::stream::record::Slot::absent(&mut extra, At::$field as u32),
-                    }, )*
-                    extra,
-                })
-            }
-
-            fn from_fields(fields: $crate::stream::record::Fields) -> Self {
-                #[allow(non_camel_case_types, dead_code)]
-                enum At { $( $field, )* End }
-                let mut extra = $crate::stream::Extra::default();
-                $( let mut $field: Option<$ty> = None; )*
+                #[allow(unused_mut)]
+                let mut seen = 0;
                 for (key, raw) in fields.0 {
                     $(
                         if key == $crate::stream::macros::wire_name!($field $($wire)?) {
-                            match $crate::stream::record::Slot::salvage(&raw, &mut extra, At::$field as u32) {
-                                Some(value) => $field = Some(value),
-                                None => extra.push(key, raw),
+                            match $crate::stream::record::Slot::salvage(&raw, &mut self.extra, At::$field as u32) {
+                                Some(value) => {
+                                    self.$field = value;
+                                    seen |= 1 << At::$field as u32;
+                                }
+                                None => self.extra.push(key, raw),
                             }
                             continue;
                         }
                     )*
-                    extra.push(key, raw);
+                    self.extra.push(key, raw);
                 }
-                Self {
-                    $( $field: match $field {
-                        Some(value) => value,
-                        None => $crate::stream::record::Slot::absent(&mut extra, At::$field as u32),
-                    }, )*
-                    extra,
+                seen
+            }
+
+            /// Remembers which of the fields that are always sent were not.
+            #[inline]
+            fn settle(&mut self, seen: u64) {
+                #[allow(non_camel_case_types, dead_code)]
+                enum At { $( $field, )* End }
+                const ALWAYS: u64 =
+                    0 $( | (<$ty as $crate::stream::record::Slot>::ALWAYS as u64) << At::$field as u32 )*;
+                self.extra.mark_all(ALWAYS & !seen);
+            }
+        }
+
+        impl $crate::stream::record::Record for $name {
+            fn from_map<'de, A: ::serde::de::MapAccess<'de>>(
+                before: $crate::stream::record::Fields,
+                map: &mut A,
+            ) -> Result<Self, A::Error> {
+                #[allow(non_camel_case_types, dead_code)]
+                enum At { $( $field, )* End }
+                let mut this = Self::default();
+                #[allow(unused_mut)]
+                let mut seen = if before.0.is_empty() { 0 } else { this.absorb(before) };
+                while let Some(key) = map.next_key::<$crate::stream::record::Key<'de>>()? {
+                    $(
+                        if key.as_str() == $crate::stream::macros::wire_name!($field $($wire)?) {
+                            this.$field =
+                                $crate::stream::record::Slot::read(map, &mut this.extra, At::$field as u32)?;
+                            seen |= 1 << At::$field as u32;
+                            continue;
+                        }
+                    )*
+                    this.extra.push(key.into_string(), map.next_value()?);
                 }
+                this.settle(seen);
+                Ok(this)
+            }
+
+            fn from_fields(fields: $crate::stream::record::Fields) -> Self {
+                let mut this = Self::default();
+                let seen = this.absorb(fields);
+                this.settle(seen);
+                this
             }
 
             fn write_fields<M: ::serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
@@ -186,21 +205,28 @@ macro_rules! tagged {
         }
 
         impl $crate::stream::record::Record for $name {
-            fn from_map<'de, A: ::serde::de::MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
-                use $crate::stream::record::{Fields, Key};
-                let mut fields = Fields::default();
-                if let Some(key) = map.next_key::<Key<'de>>()? {
-                    if key.as_str() == $tag {
-                        let tag: Key<'de> = map.next_value()?;
-                        match tag.as_str() {
-                            $( $kind => return $crate::stream::record::Record::from_map(map).map(Self::$variant), )*
-                            tag => fields.0.push(($tag.into(), ::serde_json::Value::from(tag).into())),
+            fn from_map<'de, A: ::serde::de::MapAccess<'de>>(
+                mut before: $crate::stream::record::Fields,
+                map: &mut A,
+            ) -> Result<Self, A::Error> {
+                use $crate::stream::record::{Key, Record};
+                let mut tag = None;
+                if before.get($tag).is_none() {
+                    while let Some(key) = map.next_key::<Key<'de>>()? {
+                        if key.as_str() == $tag {
+                            tag = Some(map.next_value::<Key<'de>>()?);
+                            break;
                         }
-                    } else {
-                        fields.0.push((key.into_string(), map.next_value()?));
+                        before.0.push((key.into_string(), map.next_value()?));
                     }
                 }
-                fields.rest(map).map(Self::from_fields)
+                if let Some(tag) = tag {
+                    match tag.as_str() {
+                        $( $kind => return Record::from_map(before, map).map(Self::$variant), )*
+                        tag => before.0.push(($tag.into(), ::serde_json::Value::from(tag).into())),
+                    }
+                }
+                before.rest(map).map(Self::from_fields)
             }
 
             fn from_fields(mut fields: $crate::stream::record::Fields) -> Self {

@@ -18,8 +18,7 @@
 //! # How it is read
 //!
 //! A line is read once, from the text straight into its type: a tag (`type`, `subtype`) comes first on the wire, and
-//! what follows is read as the kind it names. Only when the tag comes later are the fields before it kept as text until
-//! it is known, and only when something has the wrong type is the line read a second time, field by field. Bodies that
+//! what follows is read as the kind it names. Fields that come before the tag are kept as text until it is known, and only when something has the wrong type is the line read a second time, field by field. Bodies that
 //! few readers need ([`Json`]) are not looked into before somebody asks.
 
 mod content;

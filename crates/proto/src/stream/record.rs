@@ -135,6 +135,12 @@ impl Extra {
         self.marks |= 1 << at;
     }
 
+    /// Marks all the fields of a set.
+    #[inline]
+    pub(crate) fn mark_all(&mut self, set: u64) {
+        self.marks |= set;
+    }
+
     #[inline]
     pub(crate) fn is_marked(&self, at: u32) -> bool {
         self.marks & 1 << at != 0
@@ -233,8 +239,8 @@ impl Unknown {
 
 /// An object of the protocol.
 pub(crate) trait Record: Sized {
-    /// Reads what is left of a map. A value of the wrong type is an error.
-    fn from_map<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error>;
+    /// Reads what is left of a map, after fields that came before the tag. A value of the wrong type is an error.
+    fn from_map<'de, A: MapAccess<'de>>(before: Fields, map: &mut A) -> Result<Self, A::Error>;
     /// Makes the best of fields read before. What does not fit is kept as it is.
     fn from_fields(fields: Fields) -> Self;
     fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
@@ -242,8 +248,8 @@ pub(crate) trait Record: Sized {
 
 impl<R: Record> Record for Box<R> {
     #[inline]
-    fn from_map<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
-        R::from_map(map).map(Self::new)
+    fn from_map<'de, A: MapAccess<'de>>(before: Fields, map: &mut A) -> Result<Self, A::Error> {
+        R::from_map(before, map).map(Self::new)
     }
 
     fn from_fields(fields: Fields) -> Self {
@@ -268,7 +274,7 @@ pub(crate) fn read_record<'de, R: Record, D: Deserializer<'de>>(deserializer: D)
 
         #[inline]
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<R, A::Error> {
-            R::from_map(&mut map)
+            R::from_map(Fields::default(), &mut map)
         }
     }
 
@@ -323,8 +329,8 @@ impl<T: Wire> Wire for Box<T> {
 pub(crate) trait Slot: Sized {
     fn read<'de, A: MapAccess<'de>>(map: &mut A, extra: &mut Extra, at: u32) -> Result<Self, A::Error>;
     fn salvage(raw: &Json, extra: &mut Extra, at: u32) -> Option<Self>;
-    /// The value of a field that was not there.
-    fn absent(extra: &mut Extra, at: u32) -> Self;
+    /// Does the protocol always send it?
+    const ALWAYS: bool;
     /// Always sent, and was not there.
     fn is_missing(&self, extra: &Extra, at: u32) -> bool;
     fn write<M: SerializeMap>(&self, key: &str, extra: &Extra, at: u32, map: &mut M) -> Result<(), M::Error>;
@@ -349,10 +355,7 @@ impl<T: Wire> Slot for Option<T> {
         T::salvage(raw).map(Some)
     }
 
-    #[inline]
-    fn absent(_: &mut Extra, _: u32) -> Self {
-        None
-    }
+    const ALWAYS: bool = false;
 
     fn is_missing(&self, _: &Extra, _: u32) -> bool {
         false
@@ -374,11 +377,7 @@ impl<T: Wire + Default + PartialEq> Slot for T {
         <T as Wire>::salvage(raw)
     }
 
-    #[inline]
-    fn absent(extra: &mut Extra, at: u32) -> Self {
-        extra.mark(at);
-        T::default()
-    }
+    const ALWAYS: bool = true;
 
     fn is_missing(&self, extra: &Extra, at: u32) -> bool {
         extra.is_marked(at) && *self == T::default()

@@ -71,8 +71,8 @@ pub struct HookInput {
 }
 
 impl Record for HookInput {
-    fn from_map<'de, A: serde::de::MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
-        Fields::default().rest(map).map(Self::from_fields)
+    fn from_map<'de, A: serde::de::MapAccess<'de>>(before: Fields, map: &mut A) -> Result<Self, A::Error> {
+        before.rest(map).map(Self::from_fields)
     }
 
     /// The event's name is not the first field, so the context is picked out and the event made from what is left.
