@@ -35,6 +35,7 @@ pub mod reply;
 mod request;
 mod result;
 mod system;
+mod thinking;
 mod tool;
 mod usage;
 
@@ -49,5 +50,6 @@ pub use record::{Extra, Unknown};
 pub use request::*;
 pub use result::*;
 pub use system::*;
+pub use thinking::*;
 pub use tool::*;
 pub use usage::*;
