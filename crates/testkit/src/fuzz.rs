@@ -7,20 +7,21 @@ use std::sync::OnceLock;
 
 use oarlock_ide::lock::LockFile;
 use oarlock_ide::paths::{self, Rooted, Workspace};
-use oarlock_proto::{jsonrpc, pos};
+use oarlock_proto::{jsonrpc, pos, stream};
 use oarlock_wire::http::{self, Head};
 
 /// A fuzz target.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("envelope", envelope),
     ("http_head", http_head),
     ("lock_file", lock_file),
     ("uri", uri),
     ("guard", guard),
     ("select_text", select_text),
+    ("stream_line", stream_line),
 ];
 
 /// Any text is a message or has an answer, and what is answered can be read again.
@@ -97,5 +98,17 @@ pub fn select_text(data: &[u8]) {
         let Some(range) = pos::find(text, start, Some(end), to_end_of_line) else { continue };
         assert!(range.start <= range.end);
         let _ = pos::slice(text, range);
+    }
+}
+
+/// Any line of the headless protocol is a message that can be written again, or a bad line that keeps its text.
+pub fn stream_line(data: &[u8]) {
+    match stream::decode(data) {
+        Ok(message) => {
+            let written =
+                serde_json::to_string(&message).unwrap_or_else(|error| panic!("{message:?}: {error}"));
+            assert!(stream::decode(written.as_bytes()).is_ok(), "{written}");
+        }
+        Err(bad) => assert!(bad.text.len() <= 3 * data.len()),
     }
 }
