@@ -54,6 +54,8 @@ const ACTS: [Act; 10] = [
 pub(crate) async fn run(time: Duration) -> Result<bool> {
     let mut server = Server::ours(&["--on-diff", "ask"])?;
     // The floor is that of a server that has seen everything once: code pages are in, the allocator has grown.
+    // It also looks once for rivals after its start, and must be done with that.
+    sleep(Duration::from_millis(500)).await;
     let descriptors = server.descriptors()?;
     for act in ACTS {
         perform(act, &server).await.with_context(|| format!("{act:?}, on a fresh server"))?;
