@@ -36,6 +36,9 @@ pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
     steps.tests("tests", &mut tests, |_| {});
     steps.tests("doc tests", &mut cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]), |_| {});
 
+    // What the README shows first, as it says it; without the optimiser.
+    steps.command("readme", &mut cargo(&["run", "--quiet", "--", "demo", "--yes"]));
+
     let mut matrix = Matrix::default();
     if targets.contains("e2e") {
         let mut command = cargo(&["test", "-p", "oarlock", "--test", "e2e"]);

@@ -26,6 +26,7 @@ pub(crate) fn run() -> Result<()> {
     for (path, text) in &files {
         complaints.extend(complaints_about(path, text));
     }
+    complaints.extend(dead_links(&files));
     let protocol = files.get("PROTOCOL.md").map_or("", String::as_str);
     let clauses = clauses(protocol);
     if clauses.is_empty() {
@@ -56,6 +57,23 @@ fn tracked_files() -> Result<BTreeMap<String, String>> {
         }
     }
     Ok(files)
+}
+
+/// Links of documents to files that are not there.
+fn dead_links(files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".md")) {
+        let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+        let targets = text.match_indices("](").filter_map(|(at, _)| text[at + 2..].split_once(')'));
+        for (target, _) in targets {
+            let file = target.split('#').next().unwrap_or_default();
+            let is_local = !file.is_empty() && !file.contains("://");
+            if is_local && !shell::root().join(folder).join(file).exists() {
+                complaints.push(format!("{path}: the link to {target} leads nowhere"));
+            }
+        }
+    }
+    complaints
 }
 
 fn complaints_about(path: &str, text: &str) -> Vec<String> {
