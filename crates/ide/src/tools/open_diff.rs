@@ -116,14 +116,16 @@ pub(crate) async fn review(engine: Arc<Engine>, request: OpenDiff, cancelled: Ca
         let shown = async move { editor.open_diff(request, close).await };
         std::panic::AssertUnwindSafe(shown).catch_unwind().boxed()
     };
-    let (decision, seen) = tokio::select! {
+    let (decision, taken, seen) = tokio::select! {
         biased;
-        decision = &mut decided => (decision.unwrap_or_else(|_| lost()), false),
-        () = cancelled.cancelled() => (Decision::Failed { why: "cancelled by the client".into(), by: "client" }, false),
-        outcome = &mut view => (by_view(outcome), true),
+        decision = &mut decided => (decision.unwrap_or_else(|_| lost()), true, false),
+        () = cancelled.cancelled() => {
+            (Decision::Failed { why: "cancelled by the client".into(), by: "client" }, false, false)
+        }
+        outcome = &mut view => (by_view(outcome), false, true),
     };
-    // What is decided is decided once: a view, or a cancellation, that comes second has no say.
-    let decision = if place.claim() || !seen { decision } else { decided.await.unwrap_or_else(|_| lost()) };
+    // A diff is decided once: whoever takes it out of the table has the say.
+    let decision = if taken || place.claim() { decision } else { decided.await.unwrap_or_else(|_| lost()) };
     drop(place);
     let (word, by, verdict) = match decision {
         Decision::Accept { contents, by } => {
