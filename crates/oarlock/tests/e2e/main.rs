@@ -82,6 +82,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     terminal::edit_accepted_where_serve_runs Usual,
     terminal::edit_changed_and_rejected_where_serve_runs Usual,
     terminal::edit_decided_in_the_cli_frees_the_serve_terminal Usual,
+    terminal::no_question_is_asked_under_a_running_editor Usual,
     terminal::minimal_example_is_an_ide Both,
 ];
 

@@ -10,7 +10,12 @@ const PROPOSAL: &str = "accept (a), reject (r) or edit (e)?";
 
 /// `oarlock serve` in a terminal of its own, and a CLI that has connected to it.
 async fn served(stage: &Stage) -> Result<(Tui, Tui)> {
-    let editor = aside(stage, "editor.sh", "#!/bin/sh\nsed -i 's/x = 10/x = 11/' \"$1\"\n")?;
+    served_with(stage, "sed -i 's/x = 10/x = 11/' \"$1\"").await
+}
+
+/// The same, with an editor that does something else.
+async fn served_with(stage: &Stage, editor: &str) -> Result<(Tui, Tui)> {
+    let editor = aside(stage, "editor.sh", editor)?;
     let serve = Launch::new(stage.oarlock.program(), stage.sandbox.work(), stage.sandbox.environment(None)?)
         .args(["serve"])
         .env("EDITOR", format!("sh {}", editor.display()));
@@ -86,6 +91,33 @@ pub(crate) async fn edit_decided_in_the_cli_frees_the_serve_terminal(stage: Stag
     stage.prompt(&tui, "edit", edit(&path, "x = 10", "x = 20")).await?;
     asked(&ide, "+ x = 20").await?;
     ensure!(stage.read(&path)? == "x = 10\n", "an answer to the old question counted for the new one");
+    answer(&ide, "a")?;
+    succeeded(&stage.turn(&tui, "edit", 2).await?)?;
+    ensure!(stage.read(&path)? == "x = 20\n");
+    Ok(())
+}
+
+pub(crate) async fn no_question_is_asked_under_a_running_editor(stage: Stage) -> Result<()> {
+    let path = stage.sandbox.write("a.py", "x = 1\n")?;
+    let done = stage.sandbox.home().join("done");
+    let waits = format!("echo editing; until [ -e '{}' ]; do sleep 0.05; done", done.display());
+    let (ide, tui) = served_with(&stage, &waits).await?;
+    stage.prompt(&tui, "first", edit(&path, "x = 1", "x = 10")).await?;
+    asked(&ide, "+ x = 10").await?;
+    answer(&ide, "e")?;
+    ide.wait_for_text("editing", PATIENCE).await?;
+    crate::stage::answer(&tui, Key::Enter).await?;
+    succeeded(&stage.turn(&tui, "first", 2).await?)?;
+    no_question(&tui).await?;
+    stage.prompt(&tui, "edit", edit(&path, "x = 10", "x = 20")).await?;
+    question(&tui).await?;
+    // Longer than the engine gives a view to close: keys still belong to the editor.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    answer(&ide, "a")?;
+    ensure!(!ide.screen().contains("+ x = 20"), "asked under the editor:\n{}", ide.screen());
+    std::fs::write(&done, "")?;
+    asked(&ide, "+ x = 20").await?;
+    ensure!(stage.read(&path)? == "x = 10\n", "a key of the editor accepted the next change");
     answer(&ide, "a")?;
     succeeded(&stage.turn(&tui, "edit", 2).await?)?;
     ensure!(stage.read(&path)? == "x = 20\n");
