@@ -1,0 +1,1 @@
+//! The CLI's own transcripts: list, read, search, export, change.

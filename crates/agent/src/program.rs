@@ -1,0 +1,1 @@
+//! Finding the user's `claude`.

@@ -1,0 +1,1 @@
+//! Where transcripts can be kept besides the CLI's own files.
