@@ -36,6 +36,16 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// The CLI does not know an option.
+    #[error(
+        "this `claude` is too old for the option {option} (it does not know {flag}); update it, or leave the option out"
+    )]
+    TooOld {
+        /// The method of [`Options`](crate::Options) behind it.
+        option: &'static str,
+        /// The flag that it became.
+        flag: String,
+    },
     /// A line that is no message. The stream goes on after it.
     #[error(transparent)]
     Line(#[from] BadLine),

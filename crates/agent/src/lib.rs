@@ -9,8 +9,8 @@ pub use oarlock_proto::stream;
 
 mod error;
 pub mod history;
-mod options;
-mod program;
+pub mod options;
+pub mod program;
 pub mod reduce;
 pub mod store;
 pub mod tool;
