@@ -209,6 +209,11 @@ pub struct Structured<T>(pub T);
 
 /// What a tool's function may return: text, numbers, [`Structured`] data, [`Image`]s and other [`Content`], a `Vec` of
 /// them, nothing at all, and a `Result` of these with any error that can be shown.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a tool's answer",
+    note = "return text, a number, `Structured(data)`, an `Image` or other `Content`, a `Vec` of them, a `ToolOutput`, \
+            `()`, or a `Result` of these with an error that is `Display`"
+)]
 pub trait IntoToolOutput {
     /// The answer.
     ///

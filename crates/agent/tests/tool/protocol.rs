@@ -135,7 +135,7 @@ async fn tools_come_and_go_while_sessions_run() {
     host.ask("initialize", json!({})).await;
     server.add(Tool::new("mul", async |args: Add| args.a * args.b)).await.unwrap();
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-    assert_eq!(host.sent(), [changed.clone()]);
+    assert_eq!(host.sent(), std::slice::from_ref(&changed));
     assert_eq!(idle.sent(), Vec::<Value>::new(), "who has not shaken hands knows no list that could change");
     assert_eq!(server.tools(), ["add", "mul"]);
     assert_eq!(host.call("mul", json!({"a": 3, "b": 4})).await["content"][0]["text"], "12");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use oarlock_agent::tool::{RmcpServer, Server as _};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResult, ContentBlock, ErrorData, Implementation, InitializeRequestParams,
+    InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -110,6 +110,34 @@ async fn errors_panics_and_nonsense_are_answered() {
     assert_eq!(host.message(json!([])).await.unwrap()["error"]["code"], -32600);
     assert_eq!(host.call("answer", json!({})).await["content"][0]["text"], "42");
     assert!(RmcpServer::new("two words", Service::default()).check().is_err());
+}
+
+#[tokio::test]
+async fn a_service_that_refuses_to_begin_leaves_nobody_waiting() {
+    struct Shy(Arc<Notify>);
+    impl rmcp::ServerHandler for Shy {
+        async fn initialize(
+            &self,
+            _: InitializeRequestParams,
+            _: RequestContext<RoleServer>,
+        ) -> Result<InitializeResult, ErrorData> {
+            self.0.notified().await;
+            Err(ErrorData::internal_error("not today", None))
+        }
+    }
+    let go = Arc::new(Notify::new());
+    let host = Host::new(RmcpServer::new("shy", Shy(Arc::clone(&go))));
+    // The call is queued while the service still thinks about the handshake.
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "2"}});
+    let hello = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params});
+    let hello = tokio::spawn(host.server.message(hello.into(), host.client.clone()));
+    let (call, _) = host.start("answer", json!({}));
+    go.notify_one();
+    let refused = within("the refusal", hello).await.unwrap().unwrap().value();
+    assert_eq!(refused["error"]["message"], "not today", "{refused}");
+    let unheard = within("an answer", call).await.unwrap().unwrap();
+    assert_eq!(unheard["error"]["code"], -32603, "{unheard}");
+    assert_eq!(host.ask("tools/list", Value::Null).await["error"]["code"], -32603);
 }
 
 #[tokio::test]
