@@ -45,6 +45,13 @@ impl ToolOutput {
         self
     }
 
+    /// Says the same as data, which must be an object. [`Structured`] does it with a type, and tells its schema.
+    #[must_use]
+    pub fn structured(mut self, data: Json) -> Self {
+        self.structured_content = Some(data);
+        self
+    }
+
     /// Adds a remark.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
@@ -250,7 +257,7 @@ impl<T: Serialize + JsonSchema> IntoToolOutput for Structured<T> {
     fn into_output(self) -> Result<ToolOutput, ToolError> {
         let json = Json::write(&self.0)
             .map_err(|error| ToolError::new(format!("the answer cannot be written as JSON: {error}")))?;
-        Ok(ToolOutput { structured_content: Some(json.clone()), ..ToolOutput::text(json.text()) })
+        Ok(ToolOutput::text(json.text()).structured(json))
     }
 
     fn output_schema() -> Option<Schema> {

@@ -177,10 +177,13 @@ async fn dropping_the_answer_cancels_the_call() {
 async fn a_call_outlives_a_second_handshake_and_nothing_outlives_the_session() {
     let service = Service::default();
     let host = greeted(&service).await;
-    let (call, _) = host.start("wait", json!({}));
+    let (call, id) = host.start("wait", json!({}));
     within("the call", service.begun.notified()).await;
     greet(&host).await;
-    assert_eq!(host.call("answer", json!({})).await["content"][0]["text"], "42");
+    // Its id comes again, and belongs to another call now.
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "answer"}});
+    let answer = host.message(request).await.unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "42", "{answer}");
     assert!(!call.is_finished());
 
     // The session ends: the core drops its client and every answer that is open.
