@@ -216,7 +216,7 @@ fn the_host_is_asked_when_it_wants_to_be() {
 fn file(options: &Options, flag: &str) -> Value {
     let launch = options.launch().unwrap();
     let arg = launch.args.iter().find_map(|arg| arg.to_str()?.strip_prefix(flag)?.strip_prefix('=')).unwrap();
-    assert!(launch.files.iter().any(|file| &**file == OsStr::new(arg)), "{arg} is no file of ours");
+    assert!(launch.files.iter().any(|file| **file == *OsStr::new(arg)), "{arg} is no file of ours");
     serde_json::from_str(&fs::read_to_string(arg).unwrap()).unwrap()
 }
 
