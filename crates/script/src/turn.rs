@@ -46,6 +46,9 @@ impl Player<'_> {
         loop {
             let prompts = self
                 .until(|state| {
+                    if state.is_ending {
+                        return Some(None);
+                    }
                     if !state.queue.is_empty() {
                         state.is_running = true;
                         return Some(Some(take_merged(&mut state.queue)));
@@ -53,7 +56,10 @@ impl Player<'_> {
                     (state.is_closed && state.jobs.is_empty() && state.running_jobs == 0).then_some(None)
                 })
                 .await;
-            let Some(prompts) = prompts else { return Outcome::exit(i32::from(self.state().totals.failed)) };
+            let Some(prompts) = prompts else {
+                let state = self.state();
+                return Outcome::exit(i32::from(state.totals.failed && !state.is_ending));
+            };
             if let Err(outcome) = self.take_turn(prompts, &mut played).await {
                 return outcome;
             }
