@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use crate::command::Command;
 use crate::hook::Verdict;
 use crate::message::Message;
 use crate::play::Outcome;
@@ -108,13 +109,6 @@ fn take_merged(queue: &mut std::collections::VecDeque<Prompt>) -> Vec<Prompt> {
     prompts
 }
 
-/// The command that a prompt is, with what follows it: `/name rest`. A path is none.
-fn command_in(prompt: &str) -> Option<(&str, &str)> {
-    let (name, rest) = prompt.strip_prefix('/').map(|text| text.split_once(' ').unwrap_or((text, "")))?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
-    (!name.is_empty() && name.chars().all(is_name)).then_some((name, rest))
-}
-
 /// The text of a prompt, without its images.
 fn text_of(content: &Value) -> String {
     match content {
@@ -194,7 +188,7 @@ impl<'t, 'p> Turn<'t, 'p> {
             return self.finish(result, "completed").await;
         }
         let is_scripted = player.scenario.turns.iter().any(|turn| turn.answers(&text));
-        if let Some(command) = command_in(&text).filter(|_| !is_scripted) {
+        if let Some(command) = Command::read(&text).filter(|_| !is_scripted) {
             return self.run_command(command).await;
         }
         match self.converse(prompts, &text, played).await {

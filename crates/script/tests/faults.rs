@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use host::{Host, example, steps};
 use oarlock_script::{Launch, Script};
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn plain() -> Launch {
     Launch::new(["--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio"])
@@ -226,5 +226,4 @@ fn mistakes_are_told_with_their_line() {
     }
     let error = Script::read("no/such/file.toml").expect_err("no file").to_string();
     assert!(error.contains("failed to read the script no/such/file.toml"), "{error}");
-    let _: Value = json!({});
 }
