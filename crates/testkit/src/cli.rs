@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -130,6 +130,20 @@ impl Sandbox {
     #[must_use]
     pub fn root(&self) -> &Path {
         self.root.path()
+    }
+
+    /// The directory at the head of PATH.
+    #[must_use]
+    pub fn bin(&self) -> &Path {
+        &self.bin
+    }
+
+    /// Puts a program there: the text of a shell script.
+    pub fn program(&self, name: &str, script: &str) -> Result<PathBuf> {
+        let path = self.bin.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        Ok(path)
     }
 
     /// Writes a file below the working directory and returns its path.
