@@ -95,6 +95,9 @@ pub(crate) struct Rule {
     /// Replaces these fields of the tool's input.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(crate) input: Map<String, Value>,
+    /// Accept what the CLI suggests for the next time, too.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) always: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
     #[serde(skip_serializing_if = "is_false")]

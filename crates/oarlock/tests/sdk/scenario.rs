@@ -97,6 +97,8 @@ pub(crate) struct Scenario {
     /// A pattern for each session's summary.
     expectations: Vec<Value>,
     exceptions: Vec<(Cells, Value)>,
+    /// Whether all sessions must have the same id, or all different ones.
+    pub(crate) same_session: Option<bool>,
     /// Files after the end; none where there must be no such file. Only for real CLIs.
     pub(crate) files: Vec<(&'static str, Option<&'static str>)>,
     /// What the model must have been told. Only for real CLIs.
@@ -115,6 +117,7 @@ impl Scenario {
             sessions: Vec::new(),
             expectations: Vec::new(),
             exceptions: Vec::new(),
+            same_session: None,
             files: Vec::new(),
             told: Vec::new(),
             left_out: Vec::new(),
@@ -154,6 +157,11 @@ impl Scenario {
     /// In these cells the first session's pattern differs, for the reason given.
     pub(crate) fn except(mut self, cells: Cells, _why: &'static str, patch: Value) -> Self {
         self.exceptions.push((cells, patch));
+        self
+    }
+
+    pub(crate) fn same_session(mut self, same: bool) -> Self {
+        self.same_session = Some(same);
         self
     }
 

@@ -84,7 +84,7 @@ impl<'a> Stage<'a> {
             Err(_) => bail!("the driver did not end within {longest:?}\n{}", noise.await?),
         };
         if std::env::var_os("OARLOCK_SDK_SHOW").is_some() {
-            println!("{}::{}: {summary:#}", self.scenario.name, self.cell);
+            println!("{}::{}: {summary}", self.scenario.name, self.cell);
         }
         self.check(&summary).with_context(|| {
             let told: Vec<String> =
@@ -111,6 +111,15 @@ impl<'a> Stage<'a> {
 
     fn check(&self, summary: &Value) -> Result<()> {
         let mut complaints = expect::differences(&self.scenario.expectation(self.cell), summary);
+        if let Some(same) = self.scenario.same_session {
+            let ids: Vec<&Value> =
+                summary.as_array().into_iter().flatten().map(|one| &one["session"]).collect();
+            let as_wanted =
+                ids.iter().all(|id| id.is_string()) && ids.windows(2).all(|two| (two[0] == two[1]) == same);
+            if !as_wanted {
+                complaints.push(format!("the ids of the sessions {ids:?} must be the same: {same}"));
+            }
+        }
         if self.cell.program.version().is_some() {
             for (name, wanted) in &self.scenario.files {
                 let found = std::fs::read_to_string(self.sandbox.work().join(name)).ok();

@@ -144,7 +144,7 @@ class Play {
   }
 
   takeSystem(message) {
-    const fields = ['subtype', 'status', 'permissionMode', 'task_type', 'compact_result', 'error_status', 'attempt'];
+    const fields = ['subtype', 'status', 'permissionMode', 'task_type', 'compact_result', 'error_status', 'error', 'attempt'];
     const present = fields.filter((name) => message[name] != null).map((name) => [name, message[name]]);
     this.summary.systems.push(Object.fromEntries(present));
   }
@@ -164,7 +164,10 @@ class Play {
       this.mark('withdrawn');
       throw error;
     }
-    if (rule.answer === 'allow') return { behavior: 'allow', updatedInput: { ...input, ...rule.input } };
+    if (rule.answer === 'allow') {
+      const updatedPermissions = rule.always ? suggestions : undefined;
+      return { behavior: 'allow', updatedInput: { ...input, ...rule.input }, updatedPermissions };
+    }
     return { behavior: 'deny', message: rule.message ?? 'no rule', interrupt: rule.interrupt ?? false };
   };
 

@@ -142,7 +142,7 @@ class Play:
         })
 
     def take_system(self, data):
-        fields = ("subtype", "status", "permissionMode", "task_type", "compact_result", "error_status", "attempt")
+        fields = ("subtype", "status", "permissionMode", "task_type", "compact_result", "error_status", "error", "attempt")
         self.summary["systems"].append({name: data[name] for name in fields if data.get(name) is not None})
 
     # Callbacks.
@@ -165,7 +165,8 @@ class Play:
             self.mark("withdrawn")
             raise
         if rule["answer"] == "allow":
-            return PermissionResultAllow(updated_input={**tool_input, **rule.get("input", {})})
+            updates = context.suggestions if rule.get("always") else None
+            return PermissionResultAllow(updated_input={**tool_input, **rule.get("input", {})}, updated_permissions=updates)
         return PermissionResultDeny(message=rule.get("message", "no rule"), interrupt=rule.get("interrupt", False))
 
     def hook(self, answer):
