@@ -86,11 +86,15 @@ impl<'a> Stage<'a> {
         if std::env::var_os("OARLOCK_SDK_SHOW").is_some() {
             println!("{}::{}: {summary}", self.scenario.name, self.cell);
         }
-        self.check(&summary).with_context(|| {
-            let told: Vec<String> =
-                self.model.requests().iter().map(|request| format!("{request:?}")).collect();
-            format!("summary: {summary:#}\nthe model was asked:\n{}", told.join("\n"))
-        })
+        let complaints = self.complaints(&summary);
+        let asked: Vec<String> = self.model.requests().iter().map(|request| format!("{request:?}")).collect();
+        ensure!(
+            complaints.is_empty(),
+            "{}\n\nsummary: {summary}\n\nthe model was asked:\n{}",
+            complaints.join("\n"),
+            asked.join("\n")
+        );
+        Ok(())
     }
 
     /// Reads what the driver says until its summary.
@@ -109,7 +113,7 @@ impl<'a> Stage<'a> {
         bail!("the driver ended without a summary: {}", driver.wait().await?)
     }
 
-    fn check(&self, summary: &Value) -> Result<()> {
+    fn complaints(&self, summary: &Value) -> Vec<String> {
         let mut complaints = expect::differences(&self.scenario.expectation(self.cell), summary);
         if let Some(same) = self.scenario.same_session {
             let ids: Vec<&Value> =
@@ -134,8 +138,7 @@ impl<'a> Stage<'a> {
                 }
             }
         }
-        ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
-        Ok(())
+        complaints
     }
 
     fn driver(&self, plan: &Path) -> Result<Command> {

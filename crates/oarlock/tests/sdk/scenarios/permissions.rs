@@ -4,7 +4,7 @@ use oarlock_testkit::model::{Script, text, tool};
 use serde_json::json;
 
 use crate::plan::{Rule, Session};
-use crate::scenario::{Reach, Scenario};
+use crate::scenario::{Reach, Scenario, TYPESCRIPT};
 
 pub(crate) fn all() -> Vec<Scenario> {
     let write = |name: &str, content: &str| {
@@ -75,8 +75,13 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "asks": asked,
                     "blocks": [{"tool": "Write"}],
                     "tool_results": [{"is_error": true}],
-                    "results": [{"subtype": "error_during_execution", "is_error": true, "terminal_reason": "aborted_tools"}],
+                    "results": [{"subtype": "error_during_execution", "is_error": true, "terminal_reason": "~aborted"}],
                 }),
+            )
+            .except(
+                TYPESCRIPT,
+                "it throws when the CLI ends after an error",
+                json!({"error": {"kind": "Error", "message": "~returned an error result"}}),
             ),
         Scenario::new("tool_always")
             .model("main", Script::new().turn([write("a.txt", "1")]).turn([write("b.txt", "2")]).turn([text("Done.")]))
@@ -135,8 +140,13 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "asks": asked,
                     "withdrawn": 1,
                     "tool_results": [{"is_error": true}],
-                    "results": [{"subtype": "error_during_execution", "is_error": true, "terminal_reason": "aborted_tools"}],
+                    "results": [{"subtype": "error_during_execution", "is_error": true, "terminal_reason": "~aborted"}],
                 }),
+            )
+            .except(
+                TYPESCRIPT,
+                "it throws when the CLI ends after an error",
+                json!({"error": {"kind": "Error", "message": "~returned an error result"}}),
             ),
         Scenario::new("question")
             .reach(Reach::Core)
@@ -167,7 +177,10 @@ pub(crate) fn all() -> Vec<Scenario> {
         Scenario::new("plan_mode")
             .model(
                 "main",
-                Script::new().turn([tool("ExitPlanMode", json!({"plan": "1. do it"}))]).turn([text("On it.")]),
+                Script::new()
+                    .turn([tool("Write", json!({"file_path": "$PLAN_FILE", "content": "1. do it"}))])
+                    .turn([tool("ExitPlanMode", json!({}))])
+                    .turn([text("On it.")]),
             )
             .session(
                 Session::dialogue()
@@ -176,12 +189,13 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("make a plan {{script main}}")
                     .wait("result", 1),
                 json!({
+                    // Writing the plan's own file is not asked.
                     "asks": [{"tool": "ExitPlanMode", "input": {"plan": "1. do it"}, "suggestions": []}],
                     "systems": {"$order": [
                         {"subtype": "init", "permissionMode": "plan"},
                         {"subtype": "status", "permissionMode": "default"},
                     ]},
-                    "tool_results": [{"text": "~approved your plan", "is_error": false}],
+                    "tool_results": [{"is_error": false}, {"text": "~approved your plan", "is_error": false}],
                     "results": [{"subtype": "success", "text": "On it."}],
                 }),
             ),

@@ -37,17 +37,21 @@ pub(crate) fn all() -> Vec<Scenario> {
             )
             .same_session(false),
         Scenario::new("compaction")
-            .model("first", Script::new().turn([text("A long story.")]).turn([text("There was a story.")]))
+            .model("first", Script::new().turn([text("A long story.")]))
+            .model("more", Script::new().turn([text("Longer still.")]))
+            .model("summary", Script::new().turn([text("<summary>There was a story.</summary>")]))
             .model("second", Script::new().turn([text("I go on.")]))
             .told("There was a story.")
             .session(
                 Session::dialogue()
                     .send("tell a story {{script first}}")
                     .wait("result", 1)
-                    .send("/compact")
+                    .send("more {{script more}}")
                     .wait("result", 2)
+                    .send("/compact keep the end {{script summary}}")
+                    .wait("result", 3)
                     .send("go on {{script second}}")
-                    .wait("result", 3),
+                    .wait("result", 4),
                 json!({
                     "types": {"$order": ["result", "system/status", "system/compact_boundary", "result", "assistant", "result"]},
                     "systems": {"$order": [
@@ -55,9 +59,10 @@ pub(crate) fn all() -> Vec<Scenario> {
                         {"subtype": "status", "compact_result": "success"},
                         {"subtype": "compact_boundary"},
                     ]},
-                    "blocks": [{"text": "A long story."}, {"text": "I go on."}],
+                    "blocks": [{"text": "A long story."}, {"text": "Longer still."}, {"text": "I go on."}],
                     "results": [
                         {"subtype": "success", "text": "A long story."},
+                        {"subtype": "success", "text": "Longer still."},
                         {"subtype": "success", "num_turns": 0},
                         {"subtype": "success", "text": "I go on."},
                     ],
