@@ -19,8 +19,15 @@ pub trait Server: Send + Sync + 'static {
 }
 
 /// The CLI, as a server sees it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Client {}
+
+impl Client {
+    /// A client that gets what the server sends.
+    pub fn new(_sink: impl Fn(Json) -> BoxFuture<Result<(), crate::Error>> + Send + Sync + 'static) -> Self {
+        Self {}
+    }
+}
 
 /// An MCP server made of async functions.
 pub struct ToolServer {}
