@@ -1,6 +1,6 @@
 //! One cell of the matrix at work: a sandbox, a scripted model, and a driver as a process of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 
 use crate::expect;
 use crate::plan::Plan;
-use crate::scenario::{Cell, Scenario, Sdk};
+use crate::scenario::{Cell, Program, Scenario, Sdk};
 
 /// How many seconds a session may take. Waiting ends with the event, so this is only met by failures.
 const LIMIT: u64 = 30;
@@ -36,22 +36,15 @@ impl<'a> Stage<'a> {
             ensure!(cli.exists(), "{} is not there; it is fetched before the cage", cli.program.display());
         }
         let sandbox = Sandbox::new(cli.as_ref())?;
-        if cli.is_none() {
-            let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("../script/examples")
-                .join(format!("{}.script", scenario.name));
-            ensure!(script.is_file(), "the scripted CLI has no {}", script.display());
-            sandbox.program(
-                "claude",
-                &format!("exec '{}' script '{}' \"$@\"", env!("CARGO_BIN_EXE_oarlock"), script.display()),
-            )?;
-        }
         Ok(Self { scenario, cell, target, sandbox, model: Model::start().await? })
     }
 
     pub(crate) async fn play(&self) -> Result<()> {
         for (name, script) in &self.scenario.scripts {
             self.model.script(name, self.placed::<Script>(script)?);
+        }
+        if self.cell.program == Program::Scripted {
+            self.install_scripted_cli()?;
         }
         for (name, contents) in &self.scenario.given {
             self.sandbox.write(name, contents)?;
@@ -94,6 +87,25 @@ impl<'a> Stage<'a> {
             complaints.join("\n"),
             asked.join("\n")
         );
+        Ok(())
+    }
+
+    /// Makes `claude` play the scenario's script.
+    fn install_scripted_cli(&self) -> Result<()> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sdk/scripts");
+        let template = Path::new(folder).join(format!("{}.toml", self.scenario.name));
+        let mut script = std::fs::read_to_string(&template)
+            .with_context(|| format!("failed to read {}", template.display()))?;
+        for (name, path) in self.places()? {
+            script = script.replace(name, &path);
+        }
+        let file = self.sandbox.root().join("script.toml");
+        std::fs::write(&file, script)?;
+        let written = std::process::Command::new(env!("CARGO_BIN_EXE_oarlock"))
+            .args(["script".as_ref(), file.as_os_str(), "--as".as_ref()])
+            .arg(self.sandbox.bin().join("claude"))
+            .output()?;
+        ensure!(written.status.success(), "oarlock script: {}", String::from_utf8_lossy(&written.stderr));
         Ok(())
     }
 
@@ -168,16 +180,18 @@ impl<'a> Stage<'a> {
     }
 
     /// The names of the sandbox's folders in plans and scripts, and what they stand for in this run.
-    fn places(&self) -> Result<[(&'static str, PathBuf); 3]> {
+    fn places(&self) -> Result<[(&'static str, String); 3]> {
+        let text =
+            |path: &Path| path.to_str().map(str::to_owned).context("a test folder's path is not UTF-8");
         let root = self.sandbox.home().parent().context("a home has a parent")?;
         let own = std::env::current_exe()?;
-        Ok([("$WORK", self.sandbox.work().to_owned()), ("$ROOT", root.to_owned()), ("$SELF", own)])
+        Ok([("$WORK", text(self.sandbox.work())?), ("$ROOT", text(root)?), ("$SELF", text(&own)?)])
     }
 
     fn placed<T: DeserializeOwned>(&self, value: &impl Serialize) -> Result<T> {
         let mut text = serde_json::to_string(value)?;
         for (name, path) in self.places()? {
-            text = text.replace(name, path.to_str().context("a test folder's path is not UTF-8")?);
+            text = text.replace(name, &path);
         }
         Ok(serde_json::from_str(&text)?)
     }
@@ -185,7 +199,7 @@ impl<'a> Stage<'a> {
     fn unplaced(&self, value: &Value) -> Result<Value> {
         let mut text = value.to_string();
         for (name, path) in self.places()? {
-            text = text.replace(path.to_str().context("a test folder's path is not UTF-8")?, name);
+            text = text.replace(&path, name);
         }
         Ok(serde_json::from_str(&text)?)
     }
