@@ -14,7 +14,7 @@ fn refused(name: &'static str, status: u16, retry: &str) -> Scenario {
         .session(
             Session::query("hello {{script main}}"),
             json!({
-                "types": {"$order": ["system/init", "system/api_retry", "assistant", "result"]},
+                "types": ["system/init", "system/api_retry", "assistant", "result"],
                 "systems": {"$some": [{"subtype": "api_retry", "attempt": 1, "error_status": status, "error": retry}]},
                 "results": [{
                     // An API failure is a success that is an error.
@@ -44,7 +44,7 @@ pub(crate) fn all() -> Vec<Scenario> {
             .session(
                 Session::query("hello {{script main}}"),
                 json!({
-                    "types": {"$order": ["system/api_retry", "assistant", "result"]},
+                    "types": ["system/init", "system/api_retry", "assistant", "result"],
                     "blocks": [{"text": "Now I can."}],
                     "results": [{"subtype": "success", "is_error": false, "text": "Now I can."}],
                 }),

@@ -20,7 +20,7 @@ pub(crate) fn all() -> Vec<Scenario> {
             .session(
                 Session::query("write {{script main}}").permissions([Rule::allow()]),
                 json!({
-                    "types": {"$order": ["system/init", "assistant", "user", "assistant", "result"]},
+                    "types": ["system/init", "assistant", "user", "assistant", "result"],
                     "asks": [{
                         "tool": "Write", "suggestions": ["setMode"], "in_subagent": false,
                         "input": {"file_path": "$WORK/a.txt", "content": "as the model wants"},
@@ -40,6 +40,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("write {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "assistant", "result"],
                     "asks": asked,
                     "blocks": [{"tool": "Write", "input": {"content": "as the model wants"}}, {"text": "Done."}],
                     "tool_results": [{"text": "~created successfully", "is_error": false}],
@@ -57,6 +58,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("write {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "assistant", "result"],
                     "asks": asked,
                     "blocks": [{"tool": "Write"}, {"text": "Done."}],
                     "tool_results": [{"text": "Rather not.", "is_error": true}],
@@ -72,6 +74,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("write {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "result"],
                     "asks": asked,
                     "blocks": [{"tool": "Write"}],
                     "tool_results": [{"is_error": true}],
@@ -93,6 +96,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("write twice {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "system/status", "user", "assistant", "user", "assistant", "result"],
                     "asks": [{"tool": "Write", "input": {"file_path": "$WORK/a.txt"}, "suggestions": ["setMode"]}],
                     "systems": {"$some": [{"subtype": "status", "permissionMode": "acceptEdits"}]},
                     "tool_results": [{"is_error": false}, {"is_error": false}],
@@ -116,6 +120,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("read all three {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "assistant", "result"],
                     "asks": {"$some": [
                         {"tool": "Read", "input": {"file_path": "$ROOT/outside/1.txt"}},
                         {"tool": "Read", "input": {"file_path": "$ROOT/outside/2.txt"}},
@@ -137,6 +142,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .wait("result", 1)
                     .wait("withdrawn", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "result"],
                     "asks": asked,
                     "withdrawn": 1,
                     "tool_results": [{"is_error": true}],
@@ -169,6 +175,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("ask me {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "assistant", "result"],
                     "asks": [{"tool": "AskUserQuestion", "input": {"questions": [{"question": "Which colour?"}]}, "suggestions": []}],
                     "tool_results": [{"text": "~\"Which colour?\"=\"Blue\"", "is_error": false}],
                     "results": [{"subtype": "success", "text": "Blue it is."}],
@@ -189,6 +196,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("make a plan {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "assistant", "system/status", "user", "assistant", "result"],
                     // Writing the plan's own file is not asked.
                     "asks": [{"tool": "ExitPlanMode", "input": {"plan": "1. do it"}, "suggestions": []}],
                     "systems": {"$order": [

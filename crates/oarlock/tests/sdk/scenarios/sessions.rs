@@ -9,7 +9,11 @@ use crate::scenario::{Reach, Scenario};
 pub(crate) fn all() -> Vec<Scenario> {
     let say = |prompt: &str| Session::dialogue().send(prompt).wait("result", 1);
     let said = |words: &str| -> Value {
-        json!({"blocks": [{"text": words}], "results": [{"subtype": "success", "text": words, "num_turns": 1}]})
+        json!({
+            "types": ["system/init", "assistant", "result"],
+            "blocks": [{"text": words}],
+            "results": [{"subtype": "success", "text": words, "num_turns": 1}],
+        })
     };
     vec![
         Scenario::new("resume")
@@ -53,7 +57,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("go on {{script second}}")
                     .wait("result", 4),
                 json!({
-                    "types": {"$order": ["result", "system/status", "system/compact_boundary", "result", "assistant", "result"]},
+                    "types": ["system/init", "assistant", "result", "system/init", "assistant", "result", "system/status", "system/init", "system/compact_boundary", "user", "result", "system/init", "assistant", "result"],
                     "systems": {"$order": [
                         {"subtype": "status", "status": "compacting"},
                         {"subtype": "status", "compact_result": "success"},

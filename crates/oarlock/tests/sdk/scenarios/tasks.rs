@@ -4,7 +4,7 @@ use oarlock_testkit::model::{Script, text, tool};
 use serde_json::json;
 
 use crate::plan::{Rule, Session};
-use crate::scenario::{Reach, Scenario};
+use crate::scenario::{OLDEST, Reach, Scenario};
 
 /// Ends once the driver has given the signal `go`.
 const BACKGROUND: &str = "until [ -e go.signal ]; do sleep 0.05; done; echo finished";
@@ -27,7 +27,11 @@ pub(crate) fn all() -> Vec<Scenario> {
             .turn([text("The agent is done.")])
     };
     let background = json!({
-        "types": {"$order": ["system/task_started", "result", "system/task_notification", "assistant", "result"]},
+        "types": [
+            "system/init", "assistant", "system/background_tasks_changed", "system/task_started", "user", "assistant",
+            "result", "system/task_updated", "system/task_notification", "system/background_tasks_changed",
+            "system/init", "assistant", "result",
+        ],
         "systems": {"$some": [
             {"subtype": "task_started", "task_type": "local_bash"},
             {"subtype": "task_notification", "status": "completed"},
@@ -38,6 +42,11 @@ pub(crate) fn all() -> Vec<Scenario> {
             {"subtype": "success", "text": "Noticed.", "origin": "task-notification"},
         ],
     });
+    let no_list = "it does not tell the list of background tasks";
+    let background_without_list = json!({"types": [
+        "system/init", "assistant", "system/task_started", "user", "assistant", "result",
+        "system/task_updated", "system/task_notification", "system/init", "assistant", "result",
+    ]});
     vec![
         Scenario::new("background_task").model("main", bash()).session(
             Session::dialogue()
@@ -68,6 +77,10 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("send an agent {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": {"$order": [
+                        "system/init", "assistant", "system/task_started", "user", "assistant", "user", "assistant",
+                        "system/task_updated", "system/task_notification", "user", "assistant", "result",
+                    ]},
                     "asks": [{"tool": "Write", "in_subagent": true}],
                     "blocks": [{"tool": "Task"}, {"text": "The agent said so."}],
                     "subagent": [
@@ -96,6 +109,12 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("send an agent off {{script main}}")
                     .wait("result", 2),
                 json!({
+                    // The agent's frames come whenever they come.
+                    "types": {"$order": [
+                        "system/init", "assistant", "system/task_started", "user", "result",
+                        "system/task_updated", "system/task_notification", "system/init", "assistant", "result",
+                    ]},
+                    "subagent": {"$order": [{"tool": "Write"}, {"tool_result": {"text": "~created successfully"}}]},
                     "asks": [{"tool": "Write", "in_subagent": true}],
                     "blocks": [{"tool": "Task"}, {"text": "The agent is off."}, {"text": "It is back."}],
                     "tool_results": [{"text": "~launched", "is_error": false}],

@@ -43,6 +43,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("work {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "assistant", "user", "assistant", "result"],
                     "asks": [],
                     "hooks": [
                         {"event": "UserPromptSubmit"},
@@ -75,6 +76,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     options.allowed_tools = vec!["mcp__calc__add".to_owned(), "mcp__calc__fail".to_owned()];
                 }),
                 json!({
+                    "types": ["system/init", "assistant", "user", "assistant", "user", "assistant", "result"],
                     "calls": [{"tool": "add", "input": {"a": 2, "b": 3}}, {"tool": "fail", "input": {}}],
                     "tool_results": [
                         {"text": "the sum is 5", "is_error": false},
@@ -96,6 +98,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("ask me {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "assistant", "result"],
                     "elicitations": [{"server": "form", "message": "Which colour?"}],
                     "tool_results": [{"text": "~\"colour\":\"green\"", "is_error": false}],
                     "results": [{"subtype": "success", "text": "Thanks."}],

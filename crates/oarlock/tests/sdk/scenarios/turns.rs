@@ -4,7 +4,7 @@ use oarlock_testkit::model::{Script, hold, text, thinking, tool};
 use serde_json::json;
 
 use crate::plan::Session;
-use crate::scenario::{Reach, Scenario, TYPESCRIPT};
+use crate::scenario::{OLDEST, Reach, Scenario, TYPESCRIPT};
 
 /// One white pixel.
 const PIXEL: &str =
@@ -18,7 +18,7 @@ pub(crate) fn all() -> Vec<Scenario> {
             .session(
                 Session::query("say hello {{script main}}").with(|options| options.partial = true),
                 json!({
-                    "types": {"$order": ["system/init", "stream_event", "assistant", "stream_event", "result"]},
+                    "types": ["system/init", "system/status", "stream_event", "assistant", "stream_event", "result"],
                     "deltas": "Hello, this is a short answer.",
                     "blocks": [{"text": "Hello, this is a short answer."}],
                     "results": [{
@@ -39,7 +39,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("think {{script main}}")
                     .wait("result", 1),
                 json!({
-                    "types": {"$order": ["system/init", "system/thinking_tokens", "stream_event", "assistant", "result"]},
+                    "types": ["system/init", "system/status", "stream_event", "system/thinking_tokens", "stream_event", "system/thinking_tokens", "stream_event", "system/thinking_tokens", "stream_event", "assistant", "stream_event", "assistant", "stream_event", "result"],
                     "thinking_deltas": "Let me see what is asked.",
                     "deltas": "Seen.",
                     "blocks": [
@@ -60,7 +60,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     ]))
                     .wait("result", 1),
                 json!({
-                    "types": {"$none": "stream_event"},
+                    "types": ["system/init", "assistant", "result"],
                     "blocks": [{"text": "A white pixel."}],
                     "results": [{"subtype": "success", "text": "A white pixel."}],
                 }),
@@ -75,6 +75,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     }));
                 }),
                 json!({
+                    "types": ["system/init", "assistant", "user", "result"],
                     "blocks": [{"tool": "StructuredOutput", "input": {"name": "Ann", "age": 7}}],
                     "results": [{"subtype": "success", "structured_output": {"name": "Ann", "age": 7}}],
                 }),
@@ -87,6 +88,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("go on and on {{script main}}")
                     .wait("result", 1),
                 json!({
+                    "types": ["system/init", "assistant", "user", "result"],
                     "tool_results": [{"text": "one", "is_error": false}],
                     "results": [{
                         "subtype": "error_max_turns", "is_error": true, "terminal_reason": "max_turns",
@@ -113,12 +115,21 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .send("are you there? {{script second}}")
                     .wait("result", 2),
                 json!({
+                    "types": ["system/init", "system/status", "stream_event", "assistant", "stream_event", "user", "stream_event", "result", "system/init", "system/status", "stream_event", "assistant", "stream_event", "result"],
                     "blocks": [{"text": "I begin to tell you"}, {"text": "Still here."}],
                     "results": [
                         {"subtype": "error_during_execution", "is_error": true, "terminal_reason": "aborted_streaming"},
                         {"subtype": "success", "is_error": false, "text": "Still here."},
                     ],
                 }),
+            )
+            .except(
+                OLDEST,
+                "it does not close the abandoned stream with a message_stop",
+                json!({"types": [
+                    "system/init", "system/status", "stream_event", "assistant", "stream_event", "user", "result",
+                    "system/init", "system/status", "stream_event", "assistant", "stream_event", "result",
+                ]}),
             ),
         Scenario::new("queued_messages")
             .model("first", Script::new().turn([text("One, "), hold("go"), text("two.")]))
@@ -135,6 +146,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     .signal("go")
                     .wait("result", 2),
                 json!({
+                    "types": ["system/init", "system/status", "stream_event", "assistant", "stream_event", "assistant", "stream_event", "result", "system/init", "system/status", "stream_event", "assistant", "stream_event", "result"],
                     "blocks": [{"text": "One, "}, {"text": "two."}, {"text": "Both answered."}],
                     "results": [{"subtype": "success", "text": "two."}, {"subtype": "success", "text": "Both answered."}],
                 }),
