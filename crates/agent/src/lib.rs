@@ -12,6 +12,7 @@ pub mod blocking;
 mod control;
 mod dialog;
 mod error;
+pub mod guide;
 pub mod history;
 pub mod hook;
 mod limits;

@@ -83,6 +83,10 @@ impl Player<'_> {
         };
         told.await.map_err(|_| Outcome::exit(1))?;
         self.change(|state| state.queue.push_back(prompt));
+        if was_idle {
+            // The turn begins before the next line is read: what follows is queued, not part of this prompt.
+            self.until(|state| (state.is_running || state.queue.is_empty()).then_some(())).await;
+        }
         Ok(())
     }
 

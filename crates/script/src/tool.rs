@@ -258,10 +258,12 @@ impl Turn<'_, '_> {
                 lay(&mut request, fields);
             }
         }
-        Ok(match self.player.ask(request, self.is_main()).await? {
+        let answer = match self.player.ask(request, self.is_main()).await? {
             Answer::Success(body) => body,
             Answer::Error(_) | Answer::Closed => json!({ "action": "cancel" }),
-        })
+        };
+        self.player.change(|state| state.answer = answer.clone());
+        Ok(answer)
     }
 }
 
