@@ -211,7 +211,7 @@ pub mod sessions {
     //!
     //! let library = Library::new()?;
     //! if let Some(last) = library.list(&Filter::project("."))?.next() {
-    //!     // Goes on where it ended; `fork(true)` would leave the old one as it is.
+    //!     // Goes on where it ended; `fork_session(true)` would leave the old one as it is.
     //!     let answer = ask("And now?").options(Options::new().resume(&last.id)).await?;
     //!     println!("{}", answer.text());
     //! }
@@ -289,8 +289,8 @@ pub mod migration {
     //! | `cli_path` | `pathToClaudeCodeExecutable` | [`program`](crate::Options::program) |
     //! | `env` (merged) | `env` (replaces) | [`env`](crate::Options::env) merges, [`env_clear`](crate::Options::env_clear) replaces |
     //! | `system_prompt` | `systemPrompt` | [`system_prompt`](crate::Options::system_prompt) |
-    //! | `include_partial_messages` | `includePartialMessages` | [`partial_messages`](crate::Options::partial_messages) |
-    //! | `output_format` json_schema | `outputFormat` | [`Ask::output`](crate::Ask::output), [`json_schema`](crate::Options::json_schema) |
+    //! | `include_partial_messages` | `includePartialMessages` | [`include_partial_messages`](crate::Options::include_partial_messages) |
+    //! | `output_format` json_schema | `outputFormat` | [`Ask::output`](crate::Ask::output), [`output_schema`](crate::Options::output_schema) |
     //! | `can_use_tool(name, input, ctx)` | `canUseTool` | [`can_use_tool`](crate::Options::can_use_tool) |
     //! | `PermissionResultAllow`/`Deny` | `{behavior}` | [`request.allow()`](crate::permission::PermissionRequest::allow), [`deny`](crate::permission::PermissionRequest::deny) |
     //! | `HookMatcher(matcher, hooks)` | `hooks: {Event: […]}` | [`hook`](crate::Options::hook) |
