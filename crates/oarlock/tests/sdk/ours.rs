@@ -53,8 +53,8 @@ struct Play {
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[schemars(crate = "schemars")]
 struct Add {
-    a: f64,
-    b: f64,
+    a: i64,
+    b: i64,
 }
 
 impl Play {
@@ -274,7 +274,9 @@ impl Play {
             failing.change(|summary| summary.calls.push(json!({"tool": "fail", "input": {}})));
             async { Err::<String, _>("this tool always fails") }
         });
-        ToolServer::new("calc").tool(add.description("Adds two numbers")).tool(fail.description("Always fails"))
+        ToolServer::new("calc")
+            .tool(add.description("Adds two numbers"))
+            .tool(fail.description("Always fails"))
     }
 }
 

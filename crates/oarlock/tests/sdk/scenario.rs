@@ -90,6 +90,8 @@ pub(crate) struct Scenario {
     reach: Reach,
     /// What the model says, by the names that prompts carry as `{{script NAME}}`. Only for real CLIs.
     pub(crate) scripts: Vec<(&'static str, Script)>,
+    /// What the scripted CLI plays: a file in `scripts`, without its extension; by default of the same name.
+    pub(crate) script: &'static str,
     /// Files in the working directory at the start, and what environment there is on top of the usual.
     pub(crate) given: Vec<(&'static str, &'static str)>,
     pub(crate) environment: Vec<(&'static str, &'static str)>,
@@ -112,6 +114,7 @@ impl Scenario {
             name,
             reach: Reach::Usual,
             scripts: Vec::new(),
+            script: name,
             given: Vec::new(),
             environment: Vec::new(),
             sessions: Vec::new(),
@@ -131,6 +134,11 @@ impl Scenario {
 
     pub(crate) fn model(mut self, name: &'static str, script: Script) -> Self {
         self.scripts.push((name, script));
+        self
+    }
+
+    pub(crate) fn script(mut self, file: &'static str) -> Self {
+        self.script = file;
         self
     }
 

@@ -93,7 +93,7 @@ impl<'a> Stage<'a> {
     /// Makes `claude` play the scenario's script.
     fn install_scripted_cli(&self) -> Result<()> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sdk/scripts");
-        let template = Path::new(folder).join(format!("{}.toml", self.scenario.name));
+        let template = Path::new(folder).join(format!("{}.toml", self.scenario.script));
         let mut script = std::fs::read_to_string(&template)
             .with_context(|| format!("failed to read {}", template.display()))?;
         for (name, path) in self.places()? {

@@ -14,7 +14,7 @@ pub(crate) fn all() -> Vec<Scenario> {
     let asked =
         json!([{"tool": "Write", "input": {"file_path": "$WORK/a.txt", "content": "as the model wants"}}]);
     vec![
-        Scenario::new("tool_allow")
+        Scenario::new("tool_allow").script("write")
             .model("main", write_then_done())
             .file("a.txt", Some("as the model wants"))
             .session(
@@ -30,7 +30,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "results": [{"subtype": "success", "num_turns": 2, "text": "Done.", "denials": []}],
                 }),
             ),
-        Scenario::new("tool_rewrite")
+        Scenario::new("tool_rewrite").script("write")
             .reach(Reach::All)
             .model("main", write_then_done())
             .file("a.txt", Some("as the user wants"))
@@ -47,7 +47,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "results": [{"subtype": "success", "denials": []}],
                 }),
             ),
-        Scenario::new("tool_deny")
+        Scenario::new("tool_deny").script("write")
             .reach(Reach::Core)
             .model("main", write_then_done())
             .file("a.txt", None)
@@ -65,7 +65,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "results": [{"subtype": "success", "num_turns": 2, "denials": ["Write"]}],
                 }),
             ),
-        Scenario::new("tool_interrupt")
+        Scenario::new("tool_interrupt").script("write")
             .model("main", write_then_done())
             .file("a.txt", None)
             .session(
@@ -130,7 +130,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "results": [{"subtype": "success", "num_turns": 4, "text": "Read."}],
                 }),
             ),
-        Scenario::new("permission_withdrawn")
+        Scenario::new("permission_withdrawn").script("write")
             .model("main", write_then_done())
             .file("a.txt", None)
             .session(

@@ -56,15 +56,17 @@ pub(crate) fn all() -> Vec<Scenario> {
                 .signal("go")
                 .wait("result", 2),
             background.clone(),
-        ),
+        )
+        .except(OLDEST, no_list, background_without_list.clone()),
         // A one-shot question must not close stdin at the first result.
-        Scenario::new("background_task_one_shot").reach(Reach::Core).model("main", bash()).session(
+        Scenario::new("background_task_one_shot").script("background_task").reach(Reach::Core).model("main", bash()).session(
             Session::query("wait in the background {{script main}}")
                 .permissions([Rule::allow()])
                 .wait("result", 1)
                 .signal("go"),
             background,
-        ),
+        )
+        .except(OLDEST, no_list, background_without_list),
         Scenario::new("subagent")
             .reach(Reach::Core)
             .model("main", Script::new().turn([task(false)]).turn([text("The agent said so.")]))
