@@ -229,7 +229,7 @@ impl Dice {
 }
 
 const WORDS: [&str; 32] = [
-    "the", "a", "to", "of", "and", "is", "in", "it", "that", "function", "returns", "error", "test", "file", "line",
-    "value", "when", "with", "this", "build", "fails", "because", "type", "does", "not", "match", "first", "then",
-    "run", "again", "should", "pass",
+    "the", "a", "to", "of", "and", "is", "in", "it", "that", "function", "returns", "error", "test", "file",
+    "line", "value", "when", "with", "this", "build", "fails", "because", "type", "does", "not", "match",
+    "first", "then", "run", "again", "should", "pass",
 ];
