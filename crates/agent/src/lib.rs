@@ -7,14 +7,28 @@
 
 pub use oarlock_proto::stream;
 
+mod ask;
+pub mod blocking;
+mod control;
+mod dialog;
 mod error;
+pub mod guide;
 pub mod history;
+pub mod hook;
+mod limits;
 mod options;
+pub mod permission;
+mod pool;
+mod process;
 mod program;
 pub mod reduce;
+mod session;
 pub mod store;
 pub mod tool;
 pub mod transport;
 
+pub use ask::{Answer, Ask, AskStream, ask};
 pub use error::Error;
 pub use options::Options;
+pub use pool::Pool;
+pub use session::{Buffer, Events, Exit, Phase, Prompt, Session, State, Task};
