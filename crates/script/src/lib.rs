@@ -1,1 +1,49 @@
 //! A scripted stand-in for the Claude Code CLI in stream-json mode.
+//!
+//! It plays a scenario as if it were `claude`, so that an integration can be tested with no account, no network and
+//! no model. It behaves like the real CLI where a client can tell: frames and their order, permissions, hooks,
+//! in-process MCP tools, interrupts, queued messages, exit codes.
+//!
+//! ```
+//! # tokio_test();
+//! # fn tokio_test() { tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! use oarlock_script::{Launch, Script, play};
+//!
+//! let script = Script::parse(
+//!     r#"
+//!     [[turn]]
+//!     steps = [{ text = "Hello there." }]
+//!     "#,
+//! )?;
+//! let prompt = br#"{"type":"user","message":{"role":"user","content":"hi"}}"#;
+//! let mut out = Vec::new();
+//! let outcome = play(&script, &Launch::default(), prompt.as_slice(), &mut out, tokio::io::sink()).await;
+//! assert_eq!(outcome.code, 0);
+//! assert!(String::from_utf8_lossy(&out).contains("Hello there."));
+//! # Ok::<(), oarlock_script::Error>(()) }).unwrap() }
+//! ```
+//!
+//! # The format
+#![doc = include_str!("../FORMAT.md")]
+
+mod answer;
+mod error;
+mod hook;
+mod host;
+mod launch;
+mod mcp;
+mod message;
+mod parse;
+mod permission;
+mod player;
+mod result;
+mod script;
+mod task;
+mod template;
+mod tool;
+mod turn;
+
+pub use error::Error;
+pub use launch::Launch;
+pub use player::{Outcome, play};
+pub use script::Script;

@@ -75,6 +75,8 @@ pub(crate) struct Driver {
     tail: Tail,
     full: Option<Full>,
     stage: Stage,
+    /// The program wanted the end, so a turn that it cuts short is no accident.
+    told_to_end: bool,
     heard_at: Instant,
     status: Option<ExitStatus>,
     /// When the pipes are no longer waited for.
@@ -130,6 +132,7 @@ impl Driver {
             tail: Tail::default(),
             full: None,
             stage: Stage::Open,
+            told_to_end: false,
             heard_at: Instant::now(),
             status: None,
             last_words: None,
@@ -189,7 +192,10 @@ impl Driver {
             }
             Command::Finish if self.stage == Stage::Open => self.stage = Stage::Finishing,
             Command::Finish => {}
-            Command::Close => self.close(),
+            Command::Close => {
+                self.told_to_end = true;
+                self.close();
+            }
             Command::Kill => self.kill(),
         }
     }
@@ -240,12 +246,11 @@ impl Driver {
             self.last_words = Some(now + LAST_WORDS);
             self.close_stdin();
         }
+        let is_due = self.stage == Stage::Finishing && self.closing_at().is_some_and(|at| at <= now);
+        if is_due && self.unwritten.is_empty() {
+            self.close();
+        }
         match self.stage {
-            Stage::Finishing if self.unwritten.is_empty() => {
-                if self.closing_at().is_some_and(|at| at <= now) {
-                    self.close();
-                }
-            }
             // What was still to be written is, before the end.
             Stage::Closing(at) if at > now && self.unwritten.is_empty() && !self.unflushed => {
                 self.close_stdin()
@@ -432,10 +437,9 @@ impl Driver {
         lines.split(true, |piece| self.take(piece));
         self.calls.abort();
         let ours = matches!(self.stage, Stage::Terminating(_) | Stage::Killed);
-        let asked_for = ours || matches!(self.stage, Stage::Closing(_));
         let idle = self.tracker.closing(0) != Closing::NotYet;
         let clean = exit.success() || (exit.code() == Some(1) && self.tracker.last_result_failed);
-        if !ours && !(clean && (idle || asked_for)) {
+        if !ours && !(clean && (idle || self.told_to_end)) {
             self.queue.trouble(Error::Exited(exit.clone()));
         }
         tracing::debug!(code = exit.code(), "the CLI has ended");

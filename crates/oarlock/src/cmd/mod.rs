@@ -8,6 +8,7 @@ pub(crate) mod ide;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod reference;
+pub(crate) mod script;
 pub(crate) mod serve;
 
 /// Runs a command: one thread, because everything here waits much more than it works. What cannot be interrupted (a read
