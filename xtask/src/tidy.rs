@@ -144,7 +144,8 @@ fn tested(files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 
 /// Every `ide_word_12` in `text` that is not part of a longer word.
 fn ids_in(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices("ide_").filter_map(|(at, start)| {
+    let starts = ["ide_", "hl_"].into_iter().flat_map(|start| text.match_indices(start));
+    starts.filter_map(|(at, start)| {
         let is_inner = text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
         let rest = &text[at + start.len()..];
         let word =

@@ -90,6 +90,8 @@ pub struct Reducer {
     early: BTreeSet<String>,
     /// Foreground tasks whose call has its result.
     answered_tasks: BTreeSet<String>,
+    /// Does the CLI tell which user messages a turn answers? Old ones do so by replays only.
+    tells_answers: bool,
     /// The last sums that the CLI told.
     cost_usd: f64,
     model_usage: BTreeMap<String, ModelUsage>,

@@ -35,8 +35,6 @@ pub struct Launch {
     pub args: Vec<OsString>,
     /// Changes to the environment; `None` takes a variable away.
     pub env: BTreeMap<OsString, Option<OsString>>,
-    /// Start from an empty environment.
-    pub env_clear: bool,
     /// Where it runs; the current directory when there is none.
     pub cwd: Option<PathBuf>,
     /// Files that the arguments name. They are removed when the session ends.
@@ -49,9 +47,6 @@ impl Launch {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
-        if self.env_clear {
-            command.env_clear();
-        }
         for (name, value) in &self.env {
             match value {
                 Some(value) => command.env(name, value),

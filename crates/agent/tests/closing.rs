@@ -35,7 +35,7 @@ async fn started(options: Options) -> (oarlock_agent::Session, oarlock_agent::Ev
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_plain_turn_it_closes_when_the_session_is_idle() {
+async fn hl_end_01_after_a_plain_turn_it_closes_when_the_session_is_idle() {
     let (_session, _events, mut cli) = started(Options::new()).await;
     cli.result().await;
     assert!(stays_open(&mut cli, Duration::from_secs(60)).await, "the result is not the end");
@@ -58,7 +58,7 @@ async fn a_session_that_is_not_finished_stays_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_background_task_keeps_it_open_and_so_does_the_turn_it_owes() {
+async fn hl_end_02_a_background_task_keeps_it_open_and_so_does_the_turn_it_owes() {
     let (_session, _events, mut cli) = started(Options::new()).await;
     cli.say(json!({"type": "system", "subtype": "task_started", "task_id": "t", "task_type": "local_agent",
         "description": "d", "is_backgrounded": true}))
@@ -76,7 +76,7 @@ async fn a_background_task_keeps_it_open_and_so_does_the_turn_it_owes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_never_ends_is_not_waited_for_for_ever() {
+async fn hl_end_03_a_task_that_never_ends_is_not_waited_for_for_ever() {
     let (_session, _events, mut cli) = started(Options::new().background_wait(Duration::from_secs(30))).await;
     cli.say(json!({"type": "system", "subtype": "task_started", "task_id": "t", "description": "d"})).await;
     cli.result().await;
@@ -98,7 +98,7 @@ async fn a_question_of_background_work_is_answered_after_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callback_that_runs_keeps_it_open() {
+async fn hl_end_04_a_callback_that_runs_keeps_it_open() {
     let (done, mut gate) = tokio::sync::watch::channel(false);
     gate.mark_unchanged();
     let options = Options::new().can_use_tool(move |request: PermissionRequest| {
@@ -120,7 +120,7 @@ async fn a_callback_that_runs_keeps_it_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_not_taken_up_is_waited_for() {
+async fn hl_end_05_a_message_that_was_not_taken_up_is_waited_for() {
     let (session, _events, mut cli) = started(Options::new()).await;
     session.send("second").await.unwrap();
     cli.hear().await;

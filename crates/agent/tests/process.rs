@@ -80,7 +80,7 @@ fn descriptors() -> usize {
 }
 
 #[tokio::test]
-async fn a_flood_on_stderr_stops_nothing_and_its_end_is_kept() {
+async fn hl_proc_01_a_flood_on_stderr_stops_nothing_and_its_end_is_kept() {
     let fake = Fake::new(&format!(
         "i=0; while [ $i -lt 4000 ]; do echo 'noise noise noise noise noise noise noise noise' >&2; i=$((i+1)); done
          echo 'Error: the last word' >&2; {RESULT}; exit 3"
@@ -95,7 +95,7 @@ async fn a_flood_on_stderr_stops_nothing_and_its_end_is_kept() {
 }
 
 #[tokio::test]
-async fn a_cli_that_never_reads_holds_the_sender_back_and_is_ended() {
+async fn hl_proc_02_a_cli_that_never_reads_holds_the_sender_back_and_is_ended() {
     let fake = Fake::new("trap '' TERM; echo $$ > \"$(dirname \"$0\")/pid\"; while :; do sleep 0.05; done");
     let (session, _events) = fake.options().connect().await.unwrap();
     let large = "x".repeat(200_000);
@@ -165,7 +165,7 @@ const GRANDCHILD: &str = "setsid sh -c 'echo $$ > \"$1/grandchild\"; exec sleep 
     echo $$ > \"$(dirname \"$0\")/pid\"; while read -r _; do :; done; sleep 1000";
 
 #[tokio::test]
-async fn dropping_a_session_ends_the_whole_tree() {
+async fn hl_proc_03_dropping_a_session_ends_the_whole_tree() {
     let fake = Fake::new(GRANDCHILD);
     let (session, events) = fake.options().connect().await.unwrap();
     let (pid, grandchild) = (fake.pid("pid").await, fake.pid("grandchild").await);
@@ -241,7 +241,7 @@ async fn kill_9_at_any_point_ends_the_stream_with_an_error_and_nothing_hangs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_sessions_leave_no_process_and_no_descriptor() {
+async fn hl_proc_05_many_sessions_leave_no_process_and_no_descriptor() {
     let fake = Fake::new(&format!("while read -r line; do {RESULT}; done"));
     // The first one starts the guard, which stays.
     let (session, _) = fake.options().connect().await.unwrap();

@@ -33,7 +33,7 @@ async fn a_message_is_sent_with_a_uuid_and_its_turn_is_read() {
 }
 
 #[tokio::test]
-async fn control_answers_pass_by_what_nobody_reads() {
+async fn hl_ctl_01_control_answers_pass_by_what_nobody_reads() {
     let (session, _events, mut cli) =
         session(Options::new().buffer(Buffer { memory: 10_000, file: 1 << 30 })).await;
     let flood = async {
@@ -49,7 +49,7 @@ async fn control_answers_pass_by_what_nobody_reads() {
 }
 
 #[tokio::test]
-async fn questions_are_answered_although_nobody_reads() {
+async fn hl_ctl_01_questions_are_answered_although_nobody_reads() {
     let options = Options::new()
         .buffer(Buffer { memory: 10_000, file: 1 << 30 })
         .can_use_tool(|request: PermissionRequest| async move { request.allow() });
@@ -79,7 +79,7 @@ async fn questions_are_answered_although_nobody_reads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_holds_the_cli_back_when_there_is_no_file() {
+async fn hl_mem_01_a_slow_reader_holds_the_cli_back_when_there_is_no_file() {
     let (_session, _events, mut cli) =
         session(Options::new().buffer(Buffer { memory: 10_000, file: 0 })).await;
     let flood = async {
@@ -91,7 +91,7 @@ async fn a_slow_reader_holds_the_cli_back_when_there_is_no_file() {
 }
 
 #[tokio::test]
-async fn an_unknown_question_is_refused_and_never_met_with_silence() {
+async fn hl_ctl_03_an_unknown_question_is_refused_and_never_met_with_silence() {
     let (_session, events, mut cli) = session(Options::new()).await;
     cli.ask("1", json!({"subtype": "brand_new", "x": 1})).await;
     let answer = cli.hear_answer("1").await;
@@ -127,7 +127,7 @@ fn permission(id: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn permissions_are_allowed_rewritten_and_denied_in_any_order() {
+async fn hl_perm_01_permissions_are_allowed_rewritten_and_denied_in_any_order() {
     let (later, gate) = tokio::sync::watch::channel(false);
     let options = Options::new().can_use_tool(move |request: PermissionRequest| {
         let mut gate = gate.clone();
@@ -159,7 +159,7 @@ async fn permissions_are_allowed_rewritten_and_denied_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_callback_that_panics_or_sleeps_is_a_no() {
+async fn hl_perm_02_a_callback_that_panics_or_sleeps_is_a_no() {
     let options = Options::new().permission_timeout(Duration::from_millis(20)).can_use_tool(
         |request: PermissionRequest| async move {
             assert!(request.tool_name != "panics", "this panic is part of the test");
@@ -175,7 +175,7 @@ async fn a_callback_that_panics_or_sleeps_is_a_no() {
 }
 
 #[tokio::test]
-async fn a_hook_that_fails_blocks_unless_it_was_told_to_go_on() {
+async fn hl_hook_01_a_hook_that_fails_blocks_unless_it_was_told_to_go_on() {
     let options = Options::new()
         .hook(Hook::on("PreToolUse").matching("Bash"), |_| async { panic!("this panic is part of the test") })
         .hook(
@@ -207,7 +207,7 @@ async fn a_hook_that_fails_blocks_unless_it_was_told_to_go_on() {
 }
 
 #[tokio::test]
-async fn a_withdrawn_question_is_dropped_and_not_answered() {
+async fn hl_perm_03_a_withdrawn_question_is_dropped_and_not_answered() {
     let (seen, mut saw) = tokio::sync::mpsc::channel(1);
     let options = Options::new().can_use_tool(move |request: PermissionRequest| {
         let seen = seen.clone();
@@ -243,7 +243,7 @@ async fn an_elicitation_is_answered_by_the_program() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_an_error_and_the_stream_goes_on() {
+async fn hl_line_01_hl_line_02_what_cannot_be_read_is_an_error_and_the_stream_goes_on() {
     let (_session, events, mut cli) = session(Options::new().line_limit(300)).await;
     cli.say_raw(b"[debug] not JSON\n\r\n\n").await;
     cli.say(delta("a\u{2028}b")).await;
@@ -259,7 +259,7 @@ async fn what_cannot_be_read_is_an_error_and_the_stream_goes_on() {
 }
 
 #[tokio::test]
-async fn an_end_in_the_middle_of_a_turn_is_an_error() {
+async fn hl_end_06_an_end_in_the_middle_of_a_turn_is_an_error() {
     let (session, events, mut cli) = session(Options::new()).await;
     session.send("x").await.unwrap();
     cli.state("running").await;
@@ -273,7 +273,7 @@ async fn an_end_in_the_middle_of_a_turn_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_without_an_answer_times_out_and_tells_whether_the_cli_hangs() {
+async fn hl_ctl_02_a_request_without_an_answer_times_out_and_tells_whether_the_cli_hangs() {
     let (session, _events, mut cli) = session(Options::new().request_timeout(Duration::from_secs(7))).await;
     let error = session.interrupt().await.unwrap_err();
     assert!(matches!(error, Error::NoAnswer { silent: true, .. }), "{error}");
@@ -314,7 +314,7 @@ async fn refusals_say_what_and_why() {
 }
 
 #[tokio::test]
-async fn anything_can_be_asked() {
+async fn hl_ctl_05_anything_can_be_asked() {
     let (session, _events, mut cli) = session(Options::new()).await;
     let raw = Unknown { tag: "brand_new".into(), raw: json!({"subtype": "brand_new", "x": 1}).into() };
     let serve = async {
@@ -327,7 +327,7 @@ async fn anything_can_be_asked() {
 }
 
 #[tokio::test]
-async fn the_echo_of_our_own_answers_is_no_answer_to_us() {
+async fn hl_ctl_04_the_echo_of_our_own_answers_is_no_answer_to_us() {
     let (session, events, mut cli) = session(Options::new()).await;
     cli.say(json!({"type": "control_response", "response": {"subtype": "success", "request_id": "strange"}}))
         .await;

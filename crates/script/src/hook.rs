@@ -66,7 +66,6 @@ pub(crate) enum Verdict {
     Output(Map<String, Value>),
     /// The callback failed. `blocks` if the host registered it to refuse then.
     Failed {
-        error: String,
         blocks: bool,
     },
     TimedOut,
@@ -81,9 +80,14 @@ impl Player<'_> {
             for callback in &matcher.hook_callback_ids {
                 let request = self.hook_request(&event, callback);
                 let mut verdict = self.call_back(request, matcher.timeout, in_turn).await?;
-                if let Verdict::Failed { error, blocks } = &mut verdict {
+                if let Verdict::Failed { blocks } = &mut verdict {
                     *blocks = matcher.on_failure.is_some();
-                    let content = format!("{} hook callback failed: {error}", event.name);
+                    let effect = if *blocks {
+                        "This failure counts as a block."
+                    } else {
+                        "Its answer was treated as empty."
+                    };
+                    let content = format!("{}: Hook callback {callback} failed: {effect}", event.name);
                     let fields =
                         json!({ "content": content, "level": "warning", "tag": "hook_callback_failed" });
                     self.system("informational", fields).await?;
@@ -132,13 +136,21 @@ impl Player<'_> {
     }
 }
 
+impl Verdict {
+    /// Why the hook blocks, if it does.
+    pub(crate) fn block_reason(&self) -> Option<&str> {
+        let Self::Output(output) = self else { return None };
+        let blocks = output.get("decision").is_some_and(|decision| decision == "block");
+        blocks.then(|| output.get("reason").and_then(Value::as_str).unwrap_or("Blocked by hook"))
+    }
+}
+
 impl From<Answer> for Verdict {
     fn from(answer: Answer) -> Self {
         match answer {
             Answer::Success(Value::Object(output)) => Self::Output(output),
             Answer::Success(_) => Self::Output(Map::new()),
-            Answer::Error(error) => Self::Failed { error, blocks: false },
-            Answer::Closed => Self::Failed { error: "the stream was closed".to_owned(), blocks: false },
+            Answer::Error(_) | Answer::Closed => Self::Failed { blocks: false },
         }
     }
 }

@@ -27,6 +27,8 @@
 #![doc = include_str!("../FORMAT.md")]
 
 mod answer;
+mod command;
+mod ending;
 mod error;
 mod hook;
 mod host;
@@ -35,15 +37,18 @@ mod mcp;
 mod message;
 mod parse;
 mod permission;
+mod play;
 mod player;
 mod result;
 mod script;
+mod step;
 mod task;
 mod template;
 mod tool;
+mod trace;
 mod turn;
 
 pub use error::Error;
 pub use launch::Launch;
-pub use player::{Outcome, play};
+pub use play::{Outcome, play};
 pub use script::Script;

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -18,68 +18,19 @@ use uuid::Uuid;
 use crate::hook::Hooks;
 use crate::mcp::Server;
 use crate::permission::Rule;
+use crate::play::Outcome;
 use crate::result::Totals;
-use crate::script::{Scenario, Script, Step};
+use crate::script::{Scenario, Step};
 use crate::task::Job;
 use crate::{Launch, template};
-
-/// How a play ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// The exit code.
-    pub code: i32,
-    /// The script asked for a death by SIGKILL. In a process of its own the caller kills itself; in-process, both ends
-    /// of the pipes are simply dropped.
-    pub killed: bool,
-}
-
-impl Outcome {
-    pub(crate) const fn exit(code: i32) -> Self {
-        Self { code, killed: false }
-    }
-}
-
-/// Plays a script as `claude` would run: reads the host's lines, writes frames, until the input ends or the script says
-/// so.
-pub async fn play(
-    script: &Script,
-    launch: &Launch,
-    reader: impl AsyncRead + Send + Unpin,
-    writer: impl AsyncWrite + Send + Unpin,
-    stderr: impl AsyncWrite + Send + Unpin,
-) -> Outcome {
-    let player = Player::new(&script.scenario, launch, Box::new(writer), Box::new(stderr));
-    if launch.wants_version() {
-        let line = format!("{}\n", script.version());
-        let _ = player.write(line.as_bytes()).await;
-        return Outcome::exit(0);
-    }
-    if let Some(outcome) = player.refuse_launch().await {
-        return outcome;
-    }
-    let mut host = pin!(player.read(reader));
-    let mut turns = pin!(player.take_turns());
-    let mut tasks = pin!(player.run_tasks());
-    let mut is_open = true;
-    loop {
-        tokio::select! {
-            biased;
-            end = &mut host, if is_open => match end {
-                Ok(()) => is_open = false,
-                Err(outcome) => return outcome,
-            },
-            outcome = &mut turns => return outcome,
-            outcome = &mut tasks => return outcome,
-        }
-    }
-}
 
 /// What cuts the steps of a turn short.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The host interrupted the turn; `tool` while a tool was asked about or ran.
     Interrupted { tool: bool },
+    /// A message with `priority: "now"` came in.
+    Preempted,
     /// A limit of the command line was reached.
     Limit { subtype: &'static str, error: String, reason: &'static str },
     /// The API failed for good.
@@ -133,6 +84,9 @@ pub(crate) struct State {
     pub(crate) queue: VecDeque<Prompt>,
     pub(crate) is_running: bool,
     pub(crate) is_interrupted: bool,
+    pub(crate) is_preempted: bool,
+    /// Questions about tools that are open.
+    pub(crate) questions: usize,
     pub(crate) is_closed: bool,
     pub(crate) stops_reading: bool,
     pub(crate) pending: HashMap<String, Pending>,
@@ -168,7 +122,7 @@ pub(crate) struct Player<'a> {
 type Output<'a> = Box<dyn AsyncWrite + Send + Unpin + 'a>;
 
 impl<'a> Player<'a> {
-    fn new(scenario: &'a Scenario, launch: &'a Launch, out: Output<'a>, err: Output<'a>) -> Self {
+    pub(crate) fn new(scenario: &'a Scenario, launch: &'a Launch, out: Output<'a>, err: Output<'a>) -> Self {
         let model = launch.value("--model").map(resolve_model).or_else(|| scenario.model.clone());
         let mode = if launch.flag("--dangerously-skip-permissions") {
             "bypassPermissions"
@@ -185,6 +139,8 @@ impl<'a> Player<'a> {
             queue: VecDeque::new(),
             is_running: false,
             is_interrupted: false,
+            is_preempted: false,
+            questions: 0,
             is_closed: false,
             stops_reading: false,
             pending: HashMap::new(),
@@ -213,7 +169,7 @@ impl<'a> Player<'a> {
     }
 
     /// What goes wrong before anything is read.
-    async fn refuse_launch(&self) -> Option<Outcome> {
+    pub(crate) async fn refuse_launch(&self) -> Option<Outcome> {
         let resumed = self.launch.value("--resume").or_else(|| self.launch.value("-r"))?;
         let known = self.scenario.sessions.as_ref()?;
         if known.iter().any(|id| id == resumed) {
@@ -257,16 +213,16 @@ impl<'a> Player<'a> {
 
     /// A pause that an interrupt ends.
     pub(crate) async fn pause(&self, time: Duration, in_tool: bool) -> Result<(), Stop> {
-        let interrupted = self.until(|state| state.is_interrupted.then_some(()));
+        let cut = |state: &State| match (state.is_interrupted, state.is_preempted) {
+            (true, _) => Some(Stop::Interrupted { tool: in_tool }),
+            (_, true) if !in_tool => Some(Stop::Preempted),
+            _ => None,
+        };
         if time.is_zero() {
-            return if self.state().is_interrupted {
-                Err(Stop::Interrupted { tool: in_tool })
-            } else {
-                Ok(())
-            };
+            return cut(&self.state()).map_or(Ok(()), Err);
         }
         tokio::select! {
-            () = interrupted => Err(Stop::Interrupted { tool: in_tool }),
+            stop = self.until(|state| cut(state)) => Err(stop),
             () = tokio::time::sleep(time) => Ok(()),
         }
     }
@@ -330,9 +286,14 @@ impl<'a> Player<'a> {
 
     /// Tells the session's state to hosts that asked for it.
     pub(crate) async fn tell_state(&self, state: &str) -> std::io::Result<()> {
-        let is_wanted = self.launch.is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS")
-            || self.launch.is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE");
-        if is_wanted { self.system("session_state_changed", json!({ "state": state })).await } else { Ok(()) }
+        let mut fields = json!({ "state": state });
+        if !self.launch.is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+            if !self.launch.is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+                return Ok(());
+            }
+            fields["sdk_host_only"] = true.into();
+        }
+        self.system("session_state_changed", fields).await
     }
 
     /// Tells what became of a message that has a uuid.

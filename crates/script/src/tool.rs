@@ -65,14 +65,14 @@ impl Turn<'_, '_> {
                 }
                 None => json!({}),
             };
-            self.use_tool(&id, &tool.name, &input, fields).await?;
             self.tool_uses += 1;
+            self.tell_agent_progress(&tool.name, &input).await?;
+            self.use_tool(&id, &tool.name, &input, fields).await?;
             uses.push(Use { tool, id, input });
         }
         self.close_message("tool_use").await?;
-        for each in &uses {
-            self.tell_agent_progress(&each.tool.name, &each.input).await?;
-        }
+        // A budget that is spent leaves the tools announced and not run.
+        self.check_budget()?;
         let mut calls = Vec::new();
         let mut stop = None;
         if parallel {
@@ -104,13 +104,30 @@ impl Turn<'_, '_> {
 
     async fn run_use(&self, each: &Use<'_>) -> Result<Ended, Stop> {
         let (tool, id) = (each.tool, each.id.as_str());
-        let (input, decision, mode) = match self.decide(tool, id, &each.input).await? {
+        let decided = match self.decide(tool, id, &each.input).await {
+            // A question that was open when the interrupt came counts as refused.
+            Err(Stop::Interrupted { .. }) => Ok(Decision::Interrupt),
+            decided => decided,
+        };
+        let (input, decision, mode) = match decided? {
             Decision::Allow { input, decision, mode } => (input, decision, mode),
             Decision::Deny { message, kind, decision } => {
                 return Ok(Ended {
                     outcome: Outcome::failure(&message),
                     meta: json!({ "id": id, "non_execution_kind": kind, "permission_decision": decision }),
                     is_denied: true,
+                    ends_turn: false,
+                    mode: None,
+                });
+            }
+            Decision::TimedOut => {
+                let message =
+                    "PreToolUse hook did not respond before its timeout. The tool call was not executed.";
+                let meta = Value::Null;
+                return Ok(Ended {
+                    outcome: Outcome::failure(message),
+                    meta,
+                    is_denied: false,
                     ends_turn: false,
                     mode: None,
                 });
@@ -152,8 +169,7 @@ impl Turn<'_, '_> {
     ) -> Result<(), Stop> {
         let end = match end {
             Ok(end) => end,
-            // A question that was open when the interrupt came counts as refused.
-            Err(Stop::Interrupted { .. }) => Ended { is_denied: true, ..rejected(&each.id) },
+            Err(Stop::Interrupted { .. }) => rejected(&each.id),
             Err(other) => return Err(other),
         };
         let name = &each.tool.name;
@@ -174,7 +190,10 @@ impl Turn<'_, '_> {
         if let Some(is_error) = outcome.is_error {
             block["is_error"] = is_error.into();
         }
-        let mut fields = json!({ "tool_result_meta": [end.meta] });
+        let mut fields = json!({});
+        if !end.meta.is_null() {
+            fields["tool_result_meta"] = json!([end.meta]);
+        }
         // Results inside a subagent come without the structured half.
         if self.agent.is_none() {
             lay(&mut fields, json!({ "tool_use_result": outcome.result }));

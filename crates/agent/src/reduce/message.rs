@@ -146,7 +146,7 @@ impl Reducer {
                 match kind {
                     _ if text.is_empty() => {}
                     Kind::Text => {
-                        self.turn.spoke = true;
+                        self.turn.spoke |= parent.is_none();
                         self.events.push(Event::Text { message, block, text });
                     }
                     Kind::Thinking => self.events.push(Event::Thinking { message, block, text }),
@@ -235,7 +235,7 @@ impl Reducer {
         match content {
             ContentBlock::Text(TextBlock { text, .. }) if !text.is_empty() => {
                 block.said.push_str(&text);
-                self.turn.spoke = true;
+                self.turn.spoke |= parent.is_none();
                 self.events.push(Event::Text { message, block: place, text });
             }
             ContentBlock::Thinking(ThinkingBlock { thinking: text, .. }) if !text.is_empty() => {
@@ -278,6 +278,7 @@ impl Reducer {
             self.events.push(Event::Retracted(uuids));
         }
         if error.is_some() || assistant.is_api_error_message == Some(true) {
+            self.turn.spoke |= parent_tool_use_id.is_none();
             let failure = super::ApiFailure {
                 error: error.unwrap_or(AssistantError::Unspecified),
                 text: text_of(&message.content),

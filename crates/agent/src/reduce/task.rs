@@ -67,8 +67,9 @@ impl Reducer {
         BackgroundTasksChanged { tasks, .. }: BackgroundTasksChanged,
     ) {
         for task in &tasks {
-            if let Some(known) = self.state.tasks.get_mut(&task.task_id) {
+            if let Some(known) = self.state.tasks.get_mut(&task.task_id).filter(|task| !task.is_background) {
                 Arc::make_mut(known).is_background = true;
+                self.events.push(Event::Task { change: TaskChange::Updated, task: known.clone() });
             }
         }
         self.end_tasks(|task| task.is_background && !tasks.iter().any(|listed| listed.task_id == task.id));

@@ -67,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// Are messages replayed, so that it is known when one has been taken up?
     pub(crate) replays: bool,
+    verbatim_prompts: bool,
     pub(crate) state: watch::Sender<State>,
     pub(crate) end: watch::Sender<Option<End>>,
     /// Bytes read so far.
@@ -247,6 +248,7 @@ fn start(options: &Options, transport: Transport) -> (Session, Events) {
     let shared = Arc::new(Shared {
         limits: options.limits,
         replays: options.replays_messages(),
+        verbatim_prompts: options.verbatim_prompts,
         state: watch::Sender::new(State::default()),
         end: watch::Sender::new(None),
         heard: AtomicU64::new(0),
@@ -330,6 +332,9 @@ impl Session {
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<String, Error> {
         let Prompt(mut user) = prompt.into();
         let uuid = user.uuid.get_or_insert_with(|| uuid::Uuid::new_v4().to_string()).clone();
+        if self.shared.verbatim_prompts {
+            user.client_composed = Some(true);
+        }
         let line = line(&Message::User(Box::new(user)))?;
         let (taken, was_taken) = oneshot::channel();
         let message = Outgoing { line, uuid: Some(uuid.clone()), taken };
