@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod cmd;
 mod config;
 mod exit;
+mod input;
 mod memory;
 mod output;
 mod place;
