@@ -11,7 +11,7 @@ Exit codes:
   3  there is no such thing: no engine for this directory, no such diff, no such client
   4  the person or the engine refused (a rejected diff in `demo`, a tool that answered with an error)
 
-`oarlock claude` passes on the exit code of `claude`.";
+`oarlock claude` passes on the exit code of `claude`; `oarlock script` ends as its script says.";
 
 /// A failure with an exit code of its own. Any other error is 1.
 #[derive(Debug)]
