@@ -24,7 +24,7 @@
 //! ```
 //!
 //! # The format
-#![doc = include_str!("../FORMAT.md")]
+#![doc = include_str!("../README.md")]
 
 mod answer;
 mod command;

@@ -80,7 +80,7 @@ impl Turn<'_, '_> {
                 let delta = json!({ "type": "text_delta", "text": piece });
                 self.stream_delta(index, delta).await?;
                 said += piece.len();
-                if let Err(stop) = self.player.pause(pause, false).await {
+                if let Err(stop) = self.pause(pause, false).await {
                     // What was said stays said.
                     self.show_block(json!({ "type": "text", "text": &text[..said] }), json!({})).await?;
                     return Err(stop);
@@ -106,7 +106,7 @@ impl Turn<'_, '_> {
                 self.player.system("thinking_tokens", estimate).await?;
                 let delta = json!({ "type": "thinking_delta", "thinking": piece });
                 self.stream_delta(index, delta).await?;
-                self.player.pause(Duration::ZERO, false).await?;
+                self.pause(Duration::ZERO, false).await?;
             }
             let delta = json!({ "type": "signature_delta", "signature": signature });
             self.stream_delta(index, delta).await?;
@@ -205,7 +205,7 @@ impl Turn<'_, '_> {
             message.blocks += 1;
             message.tokens.output += length.div_ceil(TOKEN) as u64;
         }
-        self.player.pause(Duration::ZERO, false).await
+        self.pause(Duration::ZERO, false).await
     }
 
     /// The assistant frame of one finished block. A foreground subagent keeps its prose to itself.

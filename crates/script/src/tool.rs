@@ -134,12 +134,10 @@ impl Turn<'_, '_> {
             }
             Decision::Interrupt => return Ok(Ended { is_denied: true, ..rejected(id) }),
         };
-        self.player
-            .pause(
-                if self.is_backgrounded(tool, &input) { std::time::Duration::ZERO } else { tool.lasts },
-                true,
-            )
-            .await?;
+        // What goes on in the background lasts there.
+        if !self.is_backgrounded(tool, &input) {
+            self.pause(tool.lasts, true).await?;
+        }
         let outcome = self.perform(tool, id, &input).await?;
         let mut fields = json!({ "tool_name": tool.name, "tool_input": input, "tool_use_id": id });
         let event = if outcome.is_error == Some(true) {
