@@ -237,18 +237,20 @@ impl Play {
         });
         let fits = |rule: &&Rule| rule.tool.as_ref().is_none_or(|tool| *tool == request.tool_name);
         let Some(rule) = self.session().permissions.iter().find(fits) else { return request.deny("no rule") };
-        let ready = async {
-            match rule.answer {
-                Answer::Never => std::future::pending().await,
-                _ => self.reach("ask", rule.together.unwrap_or_default()).await,
+        match rule.answer {
+            Answer::Never => {
+                // In a task of its own, because this one is dropped when the question is withdrawn.
+                let (play, withdrawn) = (Arc::clone(&self), request.withdrawn().clone());
+                tokio::spawn(async move {
+                    withdrawn.cancelled().await;
+                    play.change(|summary| {
+                        summary.withdrawn += 1;
+                        summary.mark("withdrawn");
+                    });
+                });
+                std::future::pending::<()>().await;
             }
-        };
-        tokio::select! {
-            _ = ready => {}
-            () = request.withdrawn().cancelled() => self.change(|summary| {
-                summary.withdrawn += 1;
-                summary.mark("withdrawn");
-            }),
+            _ => drop(self.reach("ask", rule.together.unwrap_or_default()).await),
         }
         match (rule.answer, rule.interrupt) {
             (Answer::Allow, _) if rule.always => request.allow_always(),

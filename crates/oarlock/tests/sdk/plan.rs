@@ -209,12 +209,6 @@ impl Rule {
         Self { answer: Answer::Never, ..Self::default() }
     }
 
-    /// For this tool only.
-    pub(crate) fn of(mut self, tool: &str) -> Self {
-        self.tool = Some(tool.to_owned());
-        self
-    }
-
     pub(crate) fn input(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.input.insert(name.to_owned(), value.into());
         self
