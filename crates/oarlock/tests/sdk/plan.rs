@@ -56,12 +56,14 @@ pub(crate) struct Options {
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) forward_subagent_text: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) permission_mode: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_turns: Option<u32>,
-    /// As the protocol has it: `{"type": "enabled", "budget_tokens": …}`.
+    /// Thinking, with so many tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thinking: Option<Value>,
+    pub(crate) thinking: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed_tools: Vec<String>,
     /// The JSON Schema of a structured output.
