@@ -16,9 +16,25 @@ use crate::{shell, tidy};
 pub(crate) enum Extent {
     /// Those of every commit.
     Usual,
-    /// All, on every version of the CLI; the result is kept as `docs/full-matrix.md`.
+    /// All, on every version of the CLI; the results are kept as pages in `docs`.
     Full,
 }
+
+/// A test target with scenarios in several cells, and the page that a full run makes of it.
+struct Suite {
+    target: &'static str,
+    title: &'static str,
+    page: &'static str,
+}
+
+const MATRICES: [Suite; 2] = [
+    Suite { target: "e2e", title: "End-to-end scenarios on the real CLI", page: "docs/full-matrix.md" },
+    Suite {
+        target: "sdk",
+        title: "All SDKs on the scripted and on the real CLI",
+        page: "docs/sdk-matrix.md",
+    },
+];
 
 pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
     let targets = test_targets(&shell::root().join("crates"))?;
@@ -30,7 +46,7 @@ pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
     steps.check("tidy", tidy::run);
 
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--examples"]);
-    for target in targets.iter().filter(|target| *target != "e2e") {
+    for target in targets.iter().filter(|target| MATRICES.iter().all(|matrix| matrix.target != **target)) {
         tests.args(["--test", target]);
     }
     steps.tests("tests", &mut tests, |_| {});
@@ -39,24 +55,27 @@ pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
     // What the README shows first, as it says it; without the optimiser.
     steps.command("readme", &mut cargo(&["run", "--quiet", "--", "demo", "--yes"]));
 
-    let mut matrix = Matrix::default();
-    if targets.contains("e2e") {
-        let mut command = cargo(&["test", "-p", "oarlock", "--test", "e2e"]);
+    for Suite { target, title, page } in MATRICES {
+        if !targets.contains(target) {
+            steps.skip(target, "there is no such test target");
+            continue;
+        }
+        let mut matrix = Matrix::default();
+        let mut command = cargo(&["test", "-p", "oarlock", "--test", target]);
         if extent == Extent::Full {
             command.env("OARLOCK_E2E", "full");
         }
-        steps.tests("e2e", &mut command, |line| matrix.see(line));
-    } else {
-        steps.skip("e2e", "there is no test target e2e");
-    }
-    if extent == Extent::Full {
-        steps.check("matrix", || {
-            // An old table says more than an empty one.
-            ensure!(!matrix.results.is_empty(), "no scenario ran; docs/full-matrix.md is left as it was");
-            let path = shell::root().join("docs/full-matrix.md");
-            fs::create_dir_all(shell::root().join("docs"))?;
-            fs::write(&path, matrix.page(&shell::today()?)).context("failed to write docs/full-matrix.md")
-        });
+        steps.tests(target, &mut command, |line| matrix.see(line));
+        if extent == Extent::Full {
+            steps.check("matrix", || {
+                // An old table says more than an empty one.
+                ensure!(!matrix.results.is_empty(), "no scenario ran; {page} is left as it was");
+                let path = shell::root().join(page);
+                fs::create_dir_all(shell::root().join("docs"))?;
+                fs::write(path, matrix.page(title, &shell::today()?))
+                    .with_context(|| format!("failed to write {page}"))
+            });
+        }
     }
 
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
@@ -116,12 +135,12 @@ impl Matrix {
         }
     }
 
-    fn page(&self, date: &str) -> String {
+    fn page(&self, title: &str, date: &str) -> String {
         let versions: BTreeSet<&String> = self.results.values().flat_map(BTreeMap::keys).collect();
         let cells = || self.results.values().flat_map(BTreeMap::values);
         let passed = cells().filter(|cell| cell.result == "ok").count();
         let mut page = format!(
-            "# End-to-end scenarios on the real CLI\n\nMade by `cargo xtask test --full` on {date}: {passed} of {} passed.\n\n",
+            "# {title}\n\nMade by `cargo xtask test --full` on {date}: {passed} of {} passed.\n\n",
             cells().count()
         );
         let mut rule = String::from("| --- |");
@@ -171,7 +190,7 @@ mod tests {
         ] {
             matrix.see(line);
         }
-        let page = matrix.page("2026-01-31");
+        let page = matrix.page("Scenarios", "2026-01-31");
         assert!(page.contains("on 2026-01-31: 2 of 3 passed."), "{page}");
         assert!(
             page.ends_with(

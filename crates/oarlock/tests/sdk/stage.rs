@@ -81,9 +81,10 @@ impl<'a> Stage<'a> {
         }
         let complaints = self.complaints(&summary);
         let asked: Vec<String> = self.model.requests().iter().map(|request| format!("{request:?}")).collect();
+        let reasons = self.scenario.reasons(self.cell);
         ensure!(
             complaints.is_empty(),
-            "{}\n\nsummary: {summary}\n\nthe model was asked:\n{}",
+            "{}\n\nknown exceptions here: {reasons:?}\n\nsummary: {summary}\n\nthe model was asked:\n{}",
             complaints.join("\n"),
             asked.join("\n")
         );
