@@ -60,7 +60,7 @@ fn texts(transcript: &Transcript) -> Vec<String> {
 async fn a_session_goes_into_a_store_and_comes_back() {
     let (_desk, transcript) = full();
     let store = MemoryStore::new();
-    assert_eq!(import(&transcript, &store).await.unwrap(), 6);
+    import(&transcript, &store).await.unwrap();
     let key = Key::new("-w", ID);
     let stored = load_all(&store, &key).await.unwrap().unwrap();
     assert_eq!(stored.len(), 3, "what was sent to the API is left out");
