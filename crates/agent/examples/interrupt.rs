@@ -21,7 +21,10 @@ async fn main() -> Result<(), Error> {
         }
     }
     let result = events.turn(|_| {}).await?;
-    println!("the turn ended: {}", result.map_or("the stream ended".to_owned(), |result| result.subtype.to_string()));
+    println!(
+        "the turn ended: {}",
+        result.map_or("the stream ended".to_owned(), |result| result.subtype.to_string())
+    );
 
     session.send("Then just say goodbye.").await?;
     let result = events.turn(|_| {}).await?;

@@ -48,7 +48,10 @@ pub mod concepts {
     //! while let Some(item) = events.next().await {
     //!     match item {
     //!         Ok(Message::Assistant(assistant)) => println!("{:?}", assistant.message.content),
-    //!         Ok(Message::Result(result)) => break println!("{:?}", result.result),
+    //!         Ok(Message::Result(result)) => {
+    //!             println!("{:?}", result.result);
+    //!             break;
+    //!         }
     //!         Ok(_) => {}
     //!         Err(error) if error.is_fatal() => return Err(error),
     //!         Err(error) => eprintln!("passed over: {error}"), // one bad line; the stream goes on

@@ -51,7 +51,7 @@ mod live;
 mod markdown;
 mod project;
 mod record;
-mod scan;
+pub(crate) mod scan;
 mod search;
 mod summary;
 mod time;
@@ -71,7 +71,10 @@ pub use view::{Call, Outcome, Piece, View, headline};
 
 pub(crate) use fields::Fields;
 pub(crate) use lines::{Lines, failed};
-pub(crate) use scan::Scan;
+pub(crate) use scan::{Name, Scan};
+pub(crate) use summary::digest;
+#[cfg(feature = "sqlite")]
+pub(crate) use time::{from_millis, millis};
 
 /// A configuration directory of the CLI's, with the transcripts in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

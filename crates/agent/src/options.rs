@@ -212,6 +212,7 @@ impl Options {
         args.value("--output-format", "stream-json")?;
         args.value("--input-format", "stream-json")?;
         args.switch("--verbose", true);
+        args.switch("--replay-user-messages", self.output.replays());
         self.model.arguments(args)?;
         self.prompt.arguments(args)?;
         self.tools.arguments(args, self.prompts_host)?;

@@ -5,7 +5,8 @@
 //! as they come, and keeps what is open in a [`State`]. [`Conversation`] folds events into one value, and [`view`]
 //! says how to show a tool call.
 //!
-//! There is no I/O, no clock and no task here: the same messages give the same events.
+//! There is no I/O, no clock and no task here: the same messages give the same events. A transcript's records, read as
+//! messages, give the events of the session that wrote them, but for the ends of its turns.
 //!
 //! ```
 //! use oarlock_agent::reduce::{Event, Reducer};
@@ -77,7 +78,7 @@ pub use state::*;
 use message::Thread;
 
 /// Turns messages into events. See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Reducer {
     state: State,
     /// What the running turn has shown so far.
@@ -117,6 +118,8 @@ impl Reducer {
             self.events.push(Event::QuestionWithdrawn { request_id });
         }
         self.state.queued.clear();
+        self.tells_answers = false;
+        self.compacted = false;
         self.forget_sums();
         self.events.drain(..)
     }
@@ -134,7 +137,7 @@ impl Reducer {
         }
     }
 
-    /// The host has answered a question.
+    /// The host has answered a question. One that it does not tell of is closed by the tool's result.
     pub fn answered(&mut self, request_id: &str) {
         self.state.questions.remove(request_id);
     }

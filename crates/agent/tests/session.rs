@@ -353,3 +353,34 @@ async fn why_a_session_could_not_begin_is_told_in_the_clis_words() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn hl_mcp_01_tools_are_served_before_the_session_has_begun() {
+    use oarlock_agent::tool::{Tool, ToolServer};
+    let options = Options::new().tool_server(ToolServer::new("calc").tool(Tool::new("pi", async || 3.5)));
+    let (transport, mut cli) = support::pipes();
+    let serve = async {
+        let initialize = cli.hear_request("initialize").await;
+        assert_eq!(initialize["request"]["sdkMcpServers"], json!(["calc"]));
+        let call = |message| json!({"subtype": "mcp_message", "server_name": "calc", "message": message});
+        // Twice, as the CLI does at times.
+        for id in ["a", "b"] {
+            cli.ask(id, call(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":
+                {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}}))).await;
+            let answer = cli.hear_answer(id).await;
+            assert_eq!(
+                answer["response"]["mcp_response"]["result"]["serverInfo"]["name"], "calc",
+                "{answer}"
+            );
+            cli.ask(id, call(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))).await;
+            assert_eq!(cli.hear_answer(id).await["response"]["mcp_response"]["id"], 0);
+        }
+        cli.answer(&initialize, json!({})).await;
+        cli.ask("c", call(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "pi", "arguments": {}}})))
+            .await;
+        let answer = cli.hear_answer("c").await;
+        assert_eq!(answer["response"]["mcp_response"]["result"]["content"][0]["text"], "3.5", "{answer}");
+    };
+    let (connected, ()) = tokio::join!(options.connect_over(transport), serve);
+    connected.unwrap();
+}

@@ -36,6 +36,9 @@ enum Command {
     /// Talk to a running engine, or list the IDEs that Claude Code can find
     #[command(subcommand)]
     Ide(cmd::ide::Command),
+    /// List, read, search and change the sessions of Claude Code
+    #[command(subcommand)]
+    Sessions(cmd::sessions::Command),
     Mcp(cmd::mcp::Args),
     Demo(cmd::demo::Args),
     Script(cmd::script::Args),
@@ -56,6 +59,7 @@ fn main() -> std::process::ExitCode {
         Command::Claude(args) => args.run(),
         Command::Run(args) => args.run(cli.verbose),
         Command::Ide(command) => command.run(),
+        Command::Sessions(command) => command.run(),
         Command::Mcp(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::Script(args) => args.run(),

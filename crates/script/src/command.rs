@@ -2,19 +2,41 @@
 
 use serde_json::{Map, json};
 
-use crate::player::{Stop, new_uuid};
+use crate::player::{Stop, new_uuid, timestamp};
 use crate::turn::Turn;
+
+/// A command that is known here. The model gets all others as prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Compact,
+    Clear,
+}
+
+impl Command {
+    pub(crate) fn read(prompt: &str) -> Option<Self> {
+        let word = prompt.split_whitespace().next()?;
+        [Self::Compact, Self::Clear].into_iter().find(|command| command.name() == word)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Compact => "/compact",
+            Self::Clear => "/clear",
+        }
+    }
+}
 
 impl Turn<'_, '_> {
     /// A prompt that is a command.
-    pub(crate) async fn run_command(&mut self, (name, _rest): (&str, &str)) -> Result<(), Stop> {
-        match name {
-            _ if self.player.launch.flag("--disable-slash-commands") => {
-                self.say_of_command(&format!("/{name} isn't available in this environment.")).await
-            }
-            "compact" => self.compact().await,
-            "clear" => self.clear().await,
-            _ => self.say_of_command(&format!("Unknown command: /{name}")).await,
+    pub(crate) async fn run_command(&mut self, command: Command) -> Result<(), Stop> {
+        if self.player.launch.flag("--disable-slash-commands") {
+            return self
+                .say_of_command(&format!("{} isn't available in this environment.", command.name()))
+                .await;
+        }
+        match command {
+            Command::Compact => self.compact().await,
+            Command::Clear => self.clear().await,
         }
     }
 
@@ -46,9 +68,11 @@ impl Turn<'_, '_> {
             "type": "conversation_reset",
             "new_conversation_id": new_uuid(),
             "trigger": "clear",
-            "user_message_uuid": self.uuids.last(),
+            "user_message_uuid": self.uuids.last().cloned().unwrap_or_else(new_uuid),
+            "timestamp": timestamp(),
         });
         player.send(&player.sign(frame)).await?;
+        player.system("background_tasks_changed", json!({ "tasks": player.state().tasks })).await?;
         player.change(|state| {
             state.session_id = new_uuid();
             state.totals.forget();

@@ -95,7 +95,7 @@ impl Turn<'_, '_> {
                 "permission_denials": self.denials,
             }),
         );
-        if subtype == "success" {
+        if subtype == "success" && !is_error {
             lay(
                 &mut result,
                 json!({ "ttft_ms": 1, "ttft_stream_ms": 1, "time_to_request_ms": 1, "first_content_frame_ms": 1 }),

@@ -157,7 +157,7 @@ impl Player<'_> {
         answered.map_err(|_| Outcome::exit(1))
     }
 
-    pub(crate) async fn answer(&self, id: &Value, body: Option<Value>) -> std::io::Result<()> {
+    async fn answer(&self, id: &Value, body: Option<Value>) -> std::io::Result<()> {
         let mut response = json!({ "subtype": "success", "request_id": id });
         if let Some(body) = body {
             response["response"] = body;
@@ -188,7 +188,7 @@ impl Player<'_> {
             self.change(|state| state.jobs.push_back(Job::Initialize { id: id.clone() }));
             return Ok(());
         }
-        self.answer(id, Some(self.initialize_body())).await
+        self.answer_initialize(id).await
     }
 
     async fn interrupt(&self, id: &Value, cancels_queue: bool) -> std::io::Result<()> {

@@ -78,11 +78,7 @@ impl Turn<'_, '_> {
         if self.streams() || !pause.is_zero() {
             for piece in pieces(text, size) {
                 let delta = json!({ "type": "text_delta", "text": piece });
-                self.stream(
-                    json!({ "type": "content_block_delta", "index": index, "delta": delta }),
-                    json!({}),
-                )
-                .await?;
+                self.stream_delta(index, delta).await?;
                 said += piece.len();
                 if let Err(stop) = self.player.pause(pause, false).await {
                     // What was said stays said.
@@ -109,16 +105,11 @@ impl Turn<'_, '_> {
                 let estimate = json!({ "estimated_tokens": total, "estimated_tokens_delta": tokens });
                 self.player.system("thinking_tokens", estimate).await?;
                 let delta = json!({ "type": "thinking_delta", "thinking": piece });
-                self.stream(
-                    json!({ "type": "content_block_delta", "index": index, "delta": delta }),
-                    json!({}),
-                )
-                .await?;
+                self.stream_delta(index, delta).await?;
                 self.player.pause(Duration::ZERO, false).await?;
             }
             let delta = json!({ "type": "signature_delta", "signature": signature });
-            self.stream(json!({ "type": "content_block_delta", "index": index, "delta": delta }), json!({}))
-                .await?;
+            self.stream_delta(index, delta).await?;
         }
         let block = json!({ "type": "thinking", "thinking": thinking, "signature": signature });
         self.show_block(block, json!({})).await?;
@@ -140,11 +131,7 @@ impl Turn<'_, '_> {
         if self.streams() {
             for piece in pieces(&text, self.player.scenario.delta) {
                 let delta = json!({ "type": "input_json_delta", "partial_json": piece });
-                self.stream(
-                    json!({ "type": "content_block_delta", "index": index, "delta": delta }),
-                    json!({}),
-                )
-                .await?;
+                self.stream_delta(index, delta).await?;
             }
         }
         self.show_block(json!({ "type": "tool_use", "id": id, "name": name, "input": input }), fields)
@@ -199,10 +186,16 @@ impl Turn<'_, '_> {
         Ok(self.player.send(&self.player.sign(frame)).await?)
     }
 
+    async fn stream_delta(&self, index: u64, delta: Value) -> Result<(), Stop> {
+        let fields = thinking_display(&delta);
+        self.stream(json!({ "type": "content_block_delta", "index": index, "delta": delta }), fields).await
+    }
+
     async fn start_block(&mut self, block: Value) -> Result<u64, Stop> {
         let index = self.message.as_ref().map_or(0, |message| message.blocks);
+        let fields = thinking_display(&block);
         let event = json!({ "type": "content_block_start", "index": index, "content_block": block });
-        self.stream(event, json!({})).await?;
+        self.stream(event, fields).await?;
         Ok(index)
     }
 
@@ -246,6 +239,14 @@ impl Turn<'_, '_> {
         lay(&mut frame, self.agent_fields());
         lay(&mut frame, fields);
         Ok(self.player.send(&self.player.sign(frame)).await?)
+    }
+}
+
+/// What events about thinking carry in addition.
+fn thinking_display(part: &Value) -> Value {
+    match part["type"].as_str() {
+        Some("thinking" | "thinking_delta") => json!({ "thinking_display": "updates" }),
+        _ => json!({}),
     }
 }
 

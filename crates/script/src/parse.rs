@@ -27,6 +27,8 @@ struct Document {
     #[serde(default)]
     ignore: Vec<String>,
     #[serde(default)]
+    ignore_signals: bool,
+    #[serde(default)]
     answers: Fields,
     #[serde(default)]
     errors: Fields,
@@ -132,6 +134,7 @@ pub(crate) fn scenario(text: &str) -> Result<Scenario, Error> {
         delta: document.delta.unwrap_or(DEFAULT_DELTA).max(1),
         delta_pause: Duration::from_millis(document.delta_ms),
         ignore: document.ignore,
+        ignore_signals: document.ignore_signals,
         answers: document.answers,
         errors: document.errors,
         init: document.init,

@@ -188,13 +188,10 @@ impl Turn<'_, '_> {
     async fn deny_unasked(&self, tool: &ToolUse, id: &str) -> Result<Decision, Stop> {
         let message =
             format!("Claude requested permissions to use {}, but you haven't granted it yet.", tool.name);
-        let fields = json!({
-            "tool_name": tool.name,
-            "tool_use_id": id,
-            "decision_reason_type": "mode",
-            "decision_reason": "permission prompts are off",
-            "message": message,
-        });
+        let mut fields = json!({ "tool_name": tool.name, "tool_use_id": id, "message": message });
+        if self.player.state().mode == "dontAsk" {
+            fields["decision_reason_type"] = "mode".into();
+        }
         self.player.system("permission_denied", fields).await?;
         let decision = json!({ "decision": "reject", "source": "config" });
         Ok(Decision::Deny { message, kind: "user-rejected", decision })
@@ -229,7 +226,7 @@ impl Turn<'_, '_> {
             "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => {
                 let shown = path.strip_prefix(&directory).map_or(path, |rest| rest.trim_start_matches('/'));
                 let mode = session(json!({ "type": "setMode", "mode": "acceptEdits" }));
-                json!({ "description": shown, "permission_suggestions": [mode] })
+                json!({ "description": shown, "permission_suggestions": [mode], "server_policy_ask_only": true })
             }
             "Read" | "Glob" | "Grep" | "LS" => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -49,6 +49,7 @@ pub async fn play(
     let mut turns = pin!(player.take_turns());
     let mut tasks = pin!(player.run_tasks());
     let mut is_open = true;
+    let interrupt = launch.interrupt();
     loop {
         tokio::select! {
             biased;
@@ -58,6 +59,7 @@ pub async fn play(
             },
             outcome = &mut turns => return outcome,
             outcome = &mut tasks => return outcome,
+            () = interrupt.notified() => player.interrupt_for_good(),
         }
     }
 }

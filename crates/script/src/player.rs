@@ -88,6 +88,8 @@ pub(crate) struct State {
     /// Questions about tools that are open.
     pub(crate) questions: usize,
     pub(crate) is_closed: bool,
+    /// SIGINT came: nothing new is begun.
+    pub(crate) is_ending: bool,
     pub(crate) stops_reading: bool,
     pub(crate) pending: HashMap<String, Pending>,
     pub(crate) seen: BTreeMap<String, usize>,
@@ -142,6 +144,7 @@ impl<'a> Player<'a> {
             is_preempted: false,
             questions: 0,
             is_closed: false,
+            is_ending: false,
             stops_reading: false,
             pending: HashMap::new(),
             seen: BTreeMap::new(),
@@ -196,6 +199,15 @@ impl<'a> Player<'a> {
         let changed = change(&mut self.state());
         self.changed.notify_waiters();
         changed
+    }
+
+    /// Interrupts the running turn; the process ends after it.
+    pub(crate) fn interrupt_for_good(&self) {
+        self.change(|state| {
+            state.is_ending = true;
+            state.is_interrupted |= state.is_running;
+            state.pending.retain(|_, pending| !pending.in_turn);
+        });
     }
 
     /// Waits until the state answers with something.

@@ -52,6 +52,11 @@ impl Script {
         self
     }
 
+    /// Whether the process must not end by SIGTERM or SIGINT, as a wedged one does not.
+    pub fn ignores_signals(&self) -> bool {
+        self.scenario.ignore_signals
+    }
+
     /// What `claude --version` prints.
     pub fn version(&self) -> String {
         format!("{} (Claude Code)", self.scenario.version)
@@ -77,6 +82,7 @@ pub(crate) struct Scenario {
     pub(crate) delta_pause: Duration,
     /// Control requests that are never answered.
     pub(crate) ignore: Vec<String>,
+    pub(crate) ignore_signals: bool,
     /// Bodies of control answers, by subtype.
     pub(crate) answers: Map<String, Value>,
     /// Control requests that fail, with the message.

@@ -75,7 +75,7 @@ impl Player<'_> {
         match job {
             Job::Initialize { id } => {
                 self.greet_servers().await?;
-                Ok(self.answer(&id, Some(self.initialize_body())).await?)
+                Ok(self.answer_initialize(&id).await?)
             }
             Job::Connect => self.connect_servers().await,
             Job::Task(task) => self.run_task(*task).await,

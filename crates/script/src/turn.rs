@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use crate::command::Command;
 use crate::hook::Verdict;
 use crate::message::Message;
 use crate::play::Outcome;
@@ -46,6 +47,9 @@ impl Player<'_> {
         loop {
             let prompts = self
                 .until(|state| {
+                    if state.is_ending {
+                        return Some(None);
+                    }
                     if !state.queue.is_empty() {
                         state.is_running = true;
                         return Some(Some(take_merged(&mut state.queue)));
@@ -53,7 +57,10 @@ impl Player<'_> {
                     (state.is_closed && state.jobs.is_empty() && state.running_jobs == 0).then_some(None)
                 })
                 .await;
-            let Some(prompts) = prompts else { return Outcome::exit(i32::from(self.state().totals.failed)) };
+            let Some(prompts) = prompts else {
+                let state = self.state();
+                return Outcome::exit(i32::from(state.totals.failed && !state.is_ending));
+            };
             if let Err(outcome) = self.take_turn(prompts, &mut played).await {
                 return outcome;
             }
@@ -100,13 +107,6 @@ fn take_merged(queue: &mut std::collections::VecDeque<Prompt>) -> Vec<Prompt> {
         prompts.extend(queue.pop_front());
     }
     prompts
-}
-
-/// The command that a prompt is, with what follows it: `/name rest`. A path is none.
-fn command_in(prompt: &str) -> Option<(&str, &str)> {
-    let (name, rest) = prompt.strip_prefix('/').map(|text| text.split_once(' ').unwrap_or((text, "")))?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
-    (!name.is_empty() && name.chars().all(is_name)).then_some((name, rest))
 }
 
 /// The text of a prompt, without its images.
@@ -188,7 +188,7 @@ impl<'t, 'p> Turn<'t, 'p> {
             return self.finish(result, "completed").await;
         }
         let is_scripted = player.scenario.turns.iter().any(|turn| turn.answers(&text));
-        if let Some(command) = command_in(&text).filter(|_| !is_scripted) {
+        if let Some(command) = Command::read(&text).filter(|_| !is_scripted) {
             return self.run_command(command).await;
         }
         match self.converse(prompts, &text, played).await {

@@ -411,7 +411,7 @@ async fn compaction_happens_in_a_turn_or_on_command() {
 }
 
 #[tokio::test]
-async fn clear_begins_another_session_and_unknown_commands_say_so() {
+async fn clear_begins_another_session_and_unknown_commands_are_prompts() {
     let mut host = Host::start(example("text"), plain());
     host.prompt("hi").await;
     let before = host.until_result().await["session_id"].clone();
@@ -419,8 +419,6 @@ async fn clear_begins_another_session_and_unknown_commands_say_so() {
     host.until(|frame| frame["type"] == "conversation_reset").await;
     assert_ne!(host.until_result().await["session_id"], before);
     host.prompt("/nope").await;
-    assert_eq!(host.until_result().await["result"], "Unknown command: /nope");
-    host.prompt("/tmp/x is a path").await;
     assert_eq!(host.until_result().await["result"], "Hello there, friend.");
 }
 

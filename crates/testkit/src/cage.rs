@@ -5,10 +5,11 @@
 
 use std::convert::Infallible;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+
+use crate::install;
 
 /// Says to the program started again that it should already be inside.
 const MARK: &str = "OARLOCK_TEST_CAGE";
@@ -25,7 +26,10 @@ pub fn enter() -> Result<()> {
     if entered() {
         return verify();
     }
-    require_ip()?;
+    // `ip` brings loopback up.
+    if let Err(why) = install::require(&[&["ip", "-V"]], &["iproute2"]) {
+        bail!("{why}; without it loopback cannot be brought up in the cage");
+    }
     match start_again()? {}
 }
 
@@ -70,28 +74,6 @@ fn start_again() -> Result<Infallible> {
         .env(MARK, "1")
         .exec();
     Err(error).context("failed to start this program again under `unshare`")
-}
-
-/// `ip` brings loopback up. It is a small package, so root gets it installed.
-fn require_ip() -> Result<()> {
-    let present = || Command::new("ip").arg("-V").output().is_ok_and(|output| output.status.success());
-    if present() {
-        return Ok(());
-    }
-    let install = || {
-        let apt =
-            |args: &[&str]| Command::new("apt-get").args(args).output().is_ok_and(|o| o.status.success());
-        apt(&["install", "-y", "-q", "iproute2"])
-            || (apt(&["update", "-q"]) && apt(&["install", "-y", "-q", "iproute2"]))
-    };
-    let may_install = rustix::process::geteuid().is_root() && Path::new("/usr/bin/apt-get").exists();
-    // A second round, because package mirrors do hiccup.
-    if may_install && (install() || install()) && present() {
-        return Ok(());
-    }
-    bail!(
-        "the program `ip` is missing, and without it loopback cannot be brought up; install the package iproute2"
-    )
 }
 
 #[cfg(test)]

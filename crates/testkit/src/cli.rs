@@ -1,16 +1,17 @@
 //! The real Claude Code CLI in a chosen version, and the bare surroundings it runs in.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::os::unix::fs::symlink;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+pub use crate::install::Availability;
+use crate::install::{self, run};
 use crate::model::Model;
 
 /// The versions that the tests run, oldest first. They differ, so both count.
@@ -18,7 +19,6 @@ pub const VERSIONS: [&str; 2] = ["2.1.197", "2.1.325"];
 
 /// The npm package of the native Linux program.
 const PACKAGE: &str = "@anthropic-ai/claude-code-linux-x64";
-const ATTEMPTS: u32 = 4;
 
 /// The program of one version on disk.
 #[derive(Debug, Clone)]
@@ -27,16 +27,6 @@ pub struct Cli {
     pub version: String,
     /// The program.
     pub program: PathBuf,
-}
-
-/// Whether the CLI could be had.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Availability {
-    /// Here it is.
-    Ready(Cli),
-    /// It cannot be had on this machine, for the reason given.
-    Missing(String),
 }
 
 impl Cli {
@@ -54,33 +44,17 @@ impl Cli {
 
     /// Brings a version from npm into `store`, unless it is there already. Needs the network, so it comes before
     /// [`cage::enter`](crate::cage::enter). Several processes may call it at once.
-    pub fn obtain(store: &Path, version: &str) -> Result<Availability> {
+    pub fn obtain(store: &Path, version: &str) -> Result<Availability<Self>> {
         let cli = Self::at(store, version);
-        if cli.exists() {
-            return Ok(Availability::Ready(cli));
+        if !cli.exists()
+            && let Err(why) = install::require(&[&["npm", "--version"]], &["npm"])
+        {
+            return Ok(Availability::Missing(why));
         }
-        if let Err(error) = Command::new("npm").arg("--version").output() {
-            ensure!(error.kind() == ErrorKind::NotFound, "failed to run npm: {error}");
-            return Ok(Availability::Missing("npm is not installed".to_owned()));
-        }
-        fs::create_dir_all(store).with_context(|| format!("failed to make {}", store.display()))?;
-        let lock = File::create(store.join(format!("{version}.lock")))?;
-        lock.lock().context("failed to wait for another download of the CLI")?;
-        let mut failure = None;
-        for attempt in 1..=ATTEMPTS {
-            // Whoever held the lock before us may have done the work.
-            if cli.exists() {
-                return Ok(Availability::Ready(cli));
-            }
-            match download(store, version) {
-                Ok(()) => return Ok(Availability::Ready(cli)),
-                Err(error) => failure = Some(error),
-            }
-            // A registry that hiccups wants a moment; there is no event to wait for.
-            std::thread::sleep(std::time::Duration::from_secs(u64::from(2 * attempt)));
-        }
-        Err(failure.unwrap_or_else(|| anyhow::anyhow!("no attempt was made")))
-            .with_context(|| format!("failed to get {PACKAGE} {version} from npm in {ATTEMPTS} attempts"))
+        let what = format!("{PACKAGE} {version}");
+        let lock = store.join(format!("{version}.lock"));
+        install::once(&what, &lock, || cli.exists(), || download(store, version))?;
+        Ok(Availability::Ready(cli))
     }
 }
 
@@ -101,14 +75,6 @@ fn download(store: &Path, version: &str) -> Result<()> {
     ensure!(manifest["version"] == version, "the package says it is {}", manifest["version"]);
     ensure!(package.join("claude").is_file(), "the package has no program `claude`");
     fs::rename(&package, store.join(version)).context("failed to move the unpacked CLI into place")
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let output = command.output().with_context(|| format!("failed to start {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?} failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
 }
 
 /// A throw-away place to run in: a HOME in which the CLI has nothing left to ask, a working directory, and a `bin`
@@ -164,6 +130,20 @@ impl Sandbox {
     #[must_use]
     pub fn root(&self) -> &Path {
         self.root.path()
+    }
+
+    /// The directory at the head of PATH.
+    #[must_use]
+    pub fn bin(&self) -> &Path {
+        &self.bin
+    }
+
+    /// Puts a program there: the text of a shell script.
+    pub fn program(&self, name: &str, script: &str) -> Result<PathBuf> {
+        let path = self.bin.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        Ok(path)
     }
 
     /// Writes a file below the working directory and returns its path.

@@ -15,7 +15,7 @@ const ENTRYPOINT: &str = "CLAUDE_CODE_ENTRYPOINT";
 /// What nobody can change.
 const FIXED: [(&str, &str); 3] = [
     ("CLAUDE_AGENT_SDK_VERSION", env!("CARGO_PKG_VERSION")),
-    // stdin closes by these events: 2.1.197 knows the first, later ones the second without showing it to everybody.
+    // stdin closes by the events that these ask for. 2.1.197 knows only the first; official SDKs set the second.
     ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "1"),
     ("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1"),
 ];

@@ -159,7 +159,6 @@ impl Output {
     pub(super) fn arguments(&self, args: &mut Args) -> Result<(), Error> {
         args.switch("--include-partial-messages", self.partial_messages);
         args.switch("--include-hook-events", self.hook_events);
-        args.switch("--replay-user-messages", self.replays());
         args.switch("--enable-auth-status", self.auth_status);
         args.switch("--brief", self.brief);
         match self.debug.as_deref() {

@@ -20,8 +20,9 @@ fn options() -> Options {
 fn args(options: &Options) -> Vec<String> {
     let launch = options.launch().unwrap();
     let mut args = launch.args.into_iter().map(|arg| arg.into_string().unwrap());
-    let fixed: Vec<String> = args.by_ref().take(3).collect();
-    assert_eq!(fixed, ["--output-format=stream-json", "--input-format=stream-json", "--verbose"]);
+    let fixed: Vec<String> = args.by_ref().take(4).collect();
+    assert_eq!(fixed[..3], ["--output-format=stream-json", "--input-format=stream-json", "--verbose"]);
+    assert_eq!(fixed[3], "--replay-user-messages");
     args.collect()
 }
 
@@ -131,8 +132,8 @@ fn each_flag_has_its_form() {
         (options().worktree(None), &["--worktree"]),
         (options().worktree(Some("-w")), &["--worktree=-w"]),
         (
-            options().include_partial_messages(true).include_hook_events(true).replay_user_messages(true),
-            &["--include-partial-messages", "--include-hook-events", "--replay-user-messages"],
+            options().include_partial_messages(true).include_hook_events(true),
+            &["--include-partial-messages", "--include-hook-events"],
         ),
         (options().auth_status(true).brief(true), &["--enable-auth-status", "--brief"]),
         (options().debug(""), &["--debug"]),
@@ -215,7 +216,7 @@ fn the_host_is_asked_when_it_wants_to_be() {
 fn file(options: &Options, flag: &str) -> Value {
     let launch = options.launch().unwrap();
     let arg = launch.args.iter().find_map(|arg| arg.to_str()?.strip_prefix(flag)?.strip_prefix('=')).unwrap();
-    assert!(launch.files.iter().any(|file| &**file == OsStr::new(arg)), "{arg} is no file of ours");
+    assert!(launch.files.iter().any(|file| **file == *OsStr::new(arg)), "{arg} is no file of ours");
     serde_json::from_str(&fs::read_to_string(arg).unwrap()).unwrap()
 }
 
@@ -242,7 +243,7 @@ fn settings_and_servers_are_in_files() {
     assert_eq!(file(&servers, "--mcp-config"), want);
     let inline = servers.inline_config(true).launch().unwrap();
     assert!(inline.files.is_empty());
-    assert!(inline.args[3].to_str().unwrap().starts_with(r#"--mcp-config={"mcpServers":"#));
+    assert!(inline.args[4].to_str().unwrap().starts_with(r#"--mcp-config={"mcpServers":"#));
 }
 
 #[test]
@@ -487,7 +488,7 @@ proptest! {
                 let flag = arg.split_once('=').map_or(arg.as_str(), |(flag, _)| flag);
                 prop_assert!(flag == "--x" || FLAGS.iter().any(|(known, _)| *known == flag), "{arg}");
                 // Alone there are only those that take no value, or may go without.
-                let alone = ["--verbose", "--debug", "--await-initialize"];
+                let alone = ["--verbose", "--replay-user-messages", "--debug", "--await-initialize"];
                 prop_assert!(arg.contains('=') || alone.contains(&flag), "{arg}");
             }
         }

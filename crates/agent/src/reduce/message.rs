@@ -9,7 +9,7 @@ use crate::stream::{
 };
 
 /// The message that one speaker is writing. It stays until the next one begins, because its last block may come late.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Thread {
     head: Arc<MessageHead>,
     blocks: Vec<Block>,
@@ -20,7 +20,7 @@ pub(super) struct Thread {
 }
 
 /// A block that was streamed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Block {
     index: u32,
     kind: Kind,
@@ -406,18 +406,14 @@ impl Reducer {
     }
 
     fn abandon(&mut self, head: &Arc<MessageHead>, block: &mut Block) {
-        match (block.kind, block.call.take()) {
-            (Kind::Tool, Some(call)) => {
-                // A call that a question knows is real, whatever became of the stream.
-                if self.state.calls.get(&call.id).is_some_and(|open| !open.complete) {
-                    self.state.calls.remove(&call.id);
-                    self.events.push(Event::ToolCancelled(call));
-                }
+        if let Some(call) = block.call.take() {
+            // A call that a question knows is real, whatever became of the stream.
+            if self.state.calls.get(&call.id).is_some_and(|open| !open.complete) {
+                self.state.calls.remove(&call.id);
+                self.events.push(Event::ToolCancelled(call));
             }
-            (Kind::Text | Kind::Thinking, _) if !block.said.is_empty() => {
-                self.events.push(Event::BlockAbandoned { message: head.clone(), block: block.index });
-            }
-            _ => {}
+        } else if matches!(block.kind, Kind::Text | Kind::Thinking) && !block.said.is_empty() {
+            self.events.push(Event::BlockAbandoned { message: head.clone(), block: block.index });
         }
     }
 

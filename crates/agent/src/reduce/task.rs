@@ -55,7 +55,7 @@ impl Reducer {
         let TaskNotification { task_id, status, output_file, summary, usage, .. } = notification;
         self.change_task(&task_id, notification.tool_use_id, |task| {
             task.status = status;
-            task.output_file = output_file.filter(|file| !file.is_empty());
+            task.output_file = output_file.filter(|file| !file.is_empty()).or(task.output_file.take());
             task.summary = summary;
             task.usage = usage.or(task.usage.take());
             if task.is_over() { TaskChange::Ended } else { TaskChange::Updated }

@@ -8,7 +8,7 @@ use super::{Event, Question, Reducer, ToolCall, TurnEnd};
 use crate::stream::{ModelUsage, TurnResult};
 
 /// What the running turn has shown so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
     /// The user messages that it answers.
     pub(super) answers: Vec<String>,

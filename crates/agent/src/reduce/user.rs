@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::message::result_id;
+use super::view::output_file;
 use super::{Compaction, Event, Prompt, PromptKind, Reducer, TaskChange, ToolResult};
 use crate::stream::{AgentOutput, Content, ContentBlock, Json, ToolOutput, User};
 
@@ -87,7 +88,9 @@ impl Reducer {
         let task = tasks.find(|task| task.tool_use_id.as_ref() == Some(&result.id) && !task.is_background);
         let (Some(task), Some(output)) = (task, &result.output) else { return };
         if goes_on(tool, output) {
-            Arc::make_mut(task).is_background = true;
+            let task_now = Arc::make_mut(task);
+            task_now.is_background = true;
+            task_now.output_file = output_file(tool, result);
             self.events.push(Event::Task { change: TaskChange::Updated, task: task.clone() });
         } else {
             self.answered_tasks.insert(task.id.clone());

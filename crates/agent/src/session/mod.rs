@@ -220,6 +220,9 @@ impl Options {
     /// # Errors
     /// When it does not answer, or refuses.
     pub async fn connect_over(self, transport: Transport) -> Result<(Session, Events), Error> {
+        for server in &self.callbacks.servers {
+            server.check()?;
+        }
         let mut initialize = self.initialize();
         self.callbacks.announce(&mut initialize);
         let (session, events) = start(&self, transport);

@@ -15,13 +15,12 @@ mod terminal;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Trial;
 use oarlock_testkit::cage;
 use oarlock_testkit::cli::{Availability, Cli, VERSIONS};
+use oarlock_testkit::report::{self, Times};
 
 use stage::Stage;
 
@@ -107,19 +106,14 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode> {
-    let (flags, rest): (Vec<String>, Vec<String>) =
-        std::env::args().partition(|argument| argument == "--full");
-    let full = !flags.is_empty() || std::env::var("OARLOCK_E2E").is_ok_and(|value| value == "full");
-    let mut arguments = Arguments::from_iter(rest);
-    // Each scenario is a CLI, an engine and their waiting: two at a time keep two cores busy.
-    arguments.test_threads.get_or_insert(2);
+    let (full, arguments) = report::arguments();
 
     let store = store()?;
     if !arguments.list {
         // Outside the cage the network is there, so the CLI is fetched before it closes.
         if !cage::entered() {
             if !fetch(&store, full)? {
-                return Ok(ExitCode::from(u8::from(on_ci())));
+                return Ok(ExitCode::from(u8::from(report::on_ci())));
             }
             terminal::build_example()?;
         }
@@ -144,17 +138,13 @@ fn fetch(store: &std::path::Path, full: bool) -> Result<bool> {
         if let Availability::Missing(why) = Cli::obtain(store, version)? {
             let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
             println!("skipped: e2e: {why}; not run: {}", names.join(", "));
-            if on_ci() {
+            if report::on_ci() {
                 eprintln!("e2e: on CI that is a failure; install npm");
             }
             return Ok(false);
         }
     }
     Ok(true)
-}
-
-fn on_ci() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
 /// Where the CLI's versions are kept: `target/claude-cli`.
@@ -165,37 +155,10 @@ fn store() -> Result<PathBuf> {
 
 fn trial(scenario: &'static Scenario, cli: Cli, times: Times) -> Trial {
     let name = format!("{}::{}", scenario.name, cli.version);
-    Trial::test(name.clone(), move || {
-        let start = Instant::now();
-        let outcome = play(scenario, cli);
-        times.add(name, start.elapsed());
-        // The causes one below the other: some hold a whole screen.
-        outcome.map_err(|error| {
-            let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-            Failed::from(causes.join("\n\n"))
-        })
-    })
+    times.trial(name, move || play(scenario, cli))
 }
 
 fn play(scenario: &Scenario, cli: Cli) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async { (scenario.body)(Stage::new(cli).await?).await })
-}
-
-/// How long each scenario took.
-#[derive(Clone, Default)]
-struct Times(Arc<Mutex<Vec<(String, Duration)>>>);
-
-impl Times {
-    fn add(&self, name: String, time: Duration) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name, time));
-    }
-
-    fn print(&self) {
-        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-        for (name, time) in times.iter() {
-            println!("{:7.2} s  {name}", time.as_secs_f64());
-        }
-    }
 }

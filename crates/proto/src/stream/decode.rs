@@ -28,7 +28,7 @@ use super::record::{Fields, Record};
 /// assert_eq!(decode(b"[debug] hello").expect_err("no JSON").text, "[debug] hello");
 /// ```
 pub fn decode(line: &[u8]) -> Result<Message, BadLine> {
-    let text = match std::str::from_utf8(line) {
+    let text = match simdutf8::basic::from_utf8(line) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(line),
     };

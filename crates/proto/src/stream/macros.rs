@@ -82,28 +82,30 @@ macro_rules! record {
         }
 
         impl $crate::stream::record::Record for $name {
-            fn from_map<'de, A: ::serde::de::MapAccess<'de>>(
+            fn fill<'de, A: ::serde::de::MapAccess<'de>>(
+                &mut self,
                 before: $crate::stream::record::Fields,
                 map: &mut A,
-            ) -> Result<Self, A::Error> {
+            ) -> Result<(), A::Error> {
                 #[allow(non_camel_case_types, dead_code)]
                 enum At { $( $field, )* End }
-                let mut this = Self::default();
                 #[allow(unused_mut)]
-                let mut seen = if before.0.is_empty() { 0 } else { this.absorb(before) };
+                let mut seen = if before.0.is_empty() { 0 } else { self.absorb(before) };
                 while let Some(key) = map.next_key::<$crate::stream::record::Key<'de>>()? {
                     $(
                         if key.as_str() == $crate::stream::macros::wire_name!($field $($wire)?) {
-                            this.$field =
-                                $crate::stream::record::Slot::read(map, &mut this.extra, At::$field as u32)?;
+                            let again = seen & 1 << At::$field as u32 != 0;
+                            $crate::stream::record::Slot::fill(
+                                &mut self.$field, map, &mut self.extra, At::$field as u32, again,
+                            )?;
                             seen |= 1 << At::$field as u32;
                             continue;
                         }
                     )*
-                    this.extra.push(key.into_string(), map.next_value()?);
+                    self.extra.push(key.into_string(), map.next_value()?);
                 }
-                this.settle(seen);
-                Ok(this)
+                self.settle(seen);
+                Ok(())
             }
 
             fn from_fields(fields: $crate::stream::record::Fields) -> Self {
@@ -146,6 +148,11 @@ macro_rules! record_serde {
         }
 
         impl $crate::stream::record::Wire for $name {
+            #[inline]
+            fn fill<'de, D: ::serde::Deserializer<'de>>(&mut self, deserializer: D) -> Result<(), D::Error> {
+                $crate::stream::record::fill_record(self, deserializer)
+            }
+
             fn salvage(raw: &$crate::stream::Json) -> Option<Self> {
                 $crate::stream::record::salvage_record(raw)
             }
@@ -205,10 +212,11 @@ macro_rules! tagged {
         }
 
         impl $crate::stream::record::Record for $name {
-            fn from_map<'de, A: ::serde::de::MapAccess<'de>>(
+            fn fill<'de, A: ::serde::de::MapAccess<'de>>(
+                &mut self,
                 mut before: $crate::stream::record::Fields,
                 map: &mut A,
-            ) -> Result<Self, A::Error> {
+            ) -> Result<(), A::Error> {
                 use $crate::stream::record::{Key, Record};
                 let mut tag = None;
                 if before.get($tag).is_none() {
@@ -222,11 +230,17 @@ macro_rules! tagged {
                 }
                 if let Some(tag) = tag {
                     match tag.as_str() {
-                        $( $kind => return Record::from_map(before, map).map(Self::$variant), )*
+                        $( $kind => {
+                            *self = Self::$variant(Default::default());
+                            if let Self::$variant(value) = self {
+                                return Record::fill(value, before, map);
+                            }
+                        } )*
                         tag => before.0.push(($tag.into(), ::serde_json::Value::from(tag).into())),
                     }
                 }
-                before.rest(map).map(Self::from_fields)
+                *self = Self::from_fields(before.rest(map)?);
+                Ok(())
             }
 
             fn from_fields(mut fields: $crate::stream::record::Fields) -> Self {
@@ -270,6 +284,11 @@ macro_rules! tagged {
         }
 
         impl $crate::stream::record::Wire for $name {
+            #[inline]
+            fn fill<'de, D: ::serde::Deserializer<'de>>(&mut self, deserializer: D) -> Result<(), D::Error> {
+                $crate::stream::record::fill_record(self, deserializer)
+            }
+
             fn salvage(raw: &$crate::stream::Json) -> Option<Self> {
                 // Not even an object is no reason to give up: it is one more thing we do not know.
                 Some($crate::stream::record::salvage_record(raw).unwrap_or_else(|| {

@@ -1,13 +1,13 @@
 //! How the types of this module are read and written: what the macros stand on.
 //!
-//! A record is read in one pass, straight from the text ([`Record::from_map`]). A field of the wrong type ends that
-//! pass, and the message is read again field by field ([`Record::from_fields`]), which cannot fail: what does not fit
-//! is kept in [`Extra`].
+//! A record is read in one pass, from the text straight into the place where it will stay ([`Record::fill`]): the
+//! structs are large, and moving them cost more than parsing. A field of the wrong type ends that pass, and the message
+//! is read again field by field ([`Record::from_fields`]), which cannot fail: what does not fit is kept in [`Extra`].
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::Json;
@@ -238,9 +238,10 @@ impl Unknown {
 }
 
 /// An object of the protocol.
-pub(crate) trait Record: Sized {
-    /// Reads what is left of a map, after fields that came before the tag. A value of the wrong type is an error.
-    fn from_map<'de, A: MapAccess<'de>>(before: Fields, map: &mut A) -> Result<Self, A::Error>;
+pub(crate) trait Record: Default {
+    /// Reads what is left of a map, after fields that came before the tag, into a record that is empty. A value of the
+    /// wrong type is an error.
+    fn fill<'de, A: MapAccess<'de>>(&mut self, before: Fields, map: &mut A) -> Result<(), A::Error>;
     /// Makes the best of fields read before. What does not fit is kept as it is.
     fn from_fields(fields: Fields) -> Self;
     fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
@@ -248,8 +249,8 @@ pub(crate) trait Record: Sized {
 
 impl<R: Record> Record for Box<R> {
     #[inline]
-    fn from_map<'de, A: MapAccess<'de>>(before: Fields, map: &mut A) -> Result<Self, A::Error> {
-        R::from_map(before, map).map(Self::new)
+    fn fill<'de, A: MapAccess<'de>>(&mut self, before: Fields, map: &mut A) -> Result<(), A::Error> {
+        R::fill(self, before, map)
     }
 
     fn from_fields(fields: Fields) -> Self {
@@ -261,28 +262,46 @@ impl<R: Record> Record for Box<R> {
     }
 }
 
-/// Reads any record from an object.
-pub(crate) fn read_record<'de, R: Record, D: Deserializer<'de>>(deserializer: D) -> Result<R, D::Error> {
-    struct RecordVisitor<R>(std::marker::PhantomData<R>);
+/// Reads an object into an empty record.
+#[inline]
+pub(crate) fn fill_record<'de, R: Record, D: Deserializer<'de>>(
+    record: &mut R,
+    deserializer: D,
+) -> Result<(), D::Error> {
+    struct RecordVisitor<'a, R>(&'a mut R);
 
-    impl<'de, R: Record> Visitor<'de> for RecordVisitor<R> {
-        type Value = R;
+    impl<'de, R: Record> Visitor<'de> for RecordVisitor<'_, R> {
+        type Value = ();
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
 
         #[inline]
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<R, A::Error> {
-            R::from_map(Fields::default(), &mut map)
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            self.0.fill(Fields::default(), &mut map)
         }
     }
 
-    deserializer.deserialize_map(RecordVisitor(std::marker::PhantomData))
+    deserializer.deserialize_map(RecordVisitor(record))
+}
+
+/// Reads any record from an object.
+pub(crate) fn read_record<'de, R: Record, D: Deserializer<'de>>(deserializer: D) -> Result<R, D::Error> {
+    let mut record = R::default();
+    fill_record(&mut record, deserializer)?;
+    Ok(record)
 }
 
 /// A value that can stand in a field.
 pub(crate) trait Wire: Serialize + DeserializeOwned {
+    /// Reads it into its place. A record must be empty before.
+    #[inline]
+    fn fill<'de, D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<(), D::Error> {
+        *self = Self::deserialize(deserializer)?;
+        Ok(())
+    }
+
     /// The second try, for a message in which something has the wrong type. `None`: this is what has it.
     fn salvage(raw: &Json) -> Option<Self> {
         raw.read().ok()
@@ -325,9 +344,28 @@ impl<T: Wire> Wire for Box<T> {
     }
 }
 
+/// Reads a value into its place.
+struct Place<'a, T>(&'a mut T);
+
+impl<'de, T: Wire> DeserializeSeed<'de> for Place<'_, T> {
+    type Value = ();
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.0.fill(deserializer)
+    }
+}
+
 /// A field of a record: an optional one (`Option`), or one that the protocol always sends.
 pub(crate) trait Slot: Sized {
-    fn read<'de, A: MapAccess<'de>>(map: &mut A, extra: &mut Extra, at: u32) -> Result<Self, A::Error>;
+    /// Reads the next value. `again`: the key has been there before, and this value counts.
+    fn fill<'de, A: MapAccess<'de>>(
+        &mut self,
+        map: &mut A,
+        extra: &mut Extra,
+        at: u32,
+        again: bool,
+    ) -> Result<(), A::Error>;
     fn salvage(raw: &Json, extra: &mut Extra, at: u32) -> Option<Self>;
     /// Does the protocol always send it?
     const ALWAYS: bool;
@@ -339,12 +377,18 @@ pub(crate) trait Slot: Sized {
 /// A mark says that the value was `null`.
 impl<T: Wire> Slot for Option<T> {
     #[inline]
-    fn read<'de, A: MapAccess<'de>>(map: &mut A, extra: &mut Extra, at: u32) -> Result<Self, A::Error> {
-        let value: Self = map.next_value()?;
-        if value.is_none() {
+    fn fill<'de, A: MapAccess<'de>>(
+        &mut self,
+        map: &mut A,
+        extra: &mut Extra,
+        at: u32,
+        _: bool,
+    ) -> Result<(), A::Error> {
+        *self = map.next_value()?;
+        if self.is_none() {
             extra.mark(at);
         }
-        Ok(value)
+        Ok(())
     }
 
     fn salvage(raw: &Json, extra: &mut Extra, at: u32) -> Option<Self> {
@@ -369,8 +413,17 @@ impl<T: Wire> Slot for Option<T> {
 /// A mark says that the field was not there. If somebody has filled it since, it is written all the same.
 impl<T: Wire + Default + PartialEq> Slot for T {
     #[inline]
-    fn read<'de, A: MapAccess<'de>>(map: &mut A, _: &mut Extra, _: u32) -> Result<Self, A::Error> {
-        map.next_value()
+    fn fill<'de, A: MapAccess<'de>>(
+        &mut self,
+        map: &mut A,
+        _: &mut Extra,
+        _: u32,
+        again: bool,
+    ) -> Result<(), A::Error> {
+        if again {
+            *self = T::default();
+        }
+        map.next_value_seed(Place(self))
     }
 
     fn salvage(raw: &Json, _: &mut Extra, _: u32) -> Option<Self> {

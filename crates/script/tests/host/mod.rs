@@ -11,29 +11,29 @@ use tokio::task::JoinHandle;
 /// Nothing here takes this long, unless it hangs.
 const LONG: Duration = Duration::from_secs(20);
 
-pub struct Host {
+pub(crate) struct Host {
     input: Option<DuplexStream>,
     output: BufReader<DuplexStream>,
     stderr: DuplexStream,
     play: JoinHandle<Outcome>,
     requests: u64,
     /// Every frame so far.
-    pub seen: Vec<Value>,
+    pub(crate) seen: Vec<Value>,
 }
 
 /// The script of that name in `examples`.
-pub fn example(name: &str) -> Script {
+pub(crate) fn example(name: &str) -> Script {
     let path = format!("{}/examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     Script::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// A script whose only turn has these steps.
-pub fn steps(steps: &str) -> Script {
+pub(crate) fn steps(steps: &str) -> Script {
     Script::parse(&format!("[[turn]]\nsteps = [{steps}]")).expect("a script")
 }
 
 impl Host {
-    pub fn start(script: Script, launch: Launch) -> Self {
+    pub(crate) fn start(script: Script, launch: Launch) -> Self {
         // Small pipes, so that a side that stops reading is felt.
         let (input, theirs_in) = tokio::io::duplex(4096);
         let (theirs_out, output) = tokio::io::duplex(4096);
@@ -50,29 +50,29 @@ impl Host {
         }
     }
 
-    pub async fn send(&mut self, frame: Value) {
+    pub(crate) async fn send(&mut self, frame: Value) {
         self.send_line(frame.to_string().as_bytes()).await;
     }
 
-    pub async fn send_line(&mut self, line: &[u8]) {
+    pub(crate) async fn send_line(&mut self, line: &[u8]) {
         let input = self.input.as_mut().expect("open input");
         // A CLI that has ended reads no more; what it did is seen in its output.
         let _ = input.write_all(line).await;
         let _ = input.write_all(b"\n").await;
     }
 
-    pub async fn prompt(&mut self, text: &str) {
+    pub(crate) async fn prompt(&mut self, text: &str) {
         self.send(json!({ "type": "user", "message": { "role": "user", "content": text } })).await;
     }
 
     /// Sends a prompt that has a uuid.
-    pub async fn prompt_as(&mut self, text: &str, uuid: &str) {
+    pub(crate) async fn prompt_as(&mut self, text: &str, uuid: &str) {
         self.send(json!({ "type": "user", "message": { "role": "user", "content": text }, "uuid": uuid }))
             .await;
     }
 
     /// Sends a request and gives its id.
-    pub async fn ask(&mut self, request: Value) -> String {
+    pub(crate) async fn ask(&mut self, request: Value) -> String {
         self.requests += 1;
         let id = format!("req_{}", self.requests);
         self.send(json!({ "type": "control_request", "request_id": id, "request": request })).await;
@@ -80,26 +80,26 @@ impl Host {
     }
 
     /// Sends a request and waits for its answer.
-    pub async fn request(&mut self, request: Value) -> Value {
+    pub(crate) async fn request(&mut self, request: Value) -> Value {
         let id = self.ask(request).await;
         let mut answer = self.until(|frame| frame["response"]["request_id"] == *id).await;
         answer["response"].take()
     }
 
-    pub async fn initialize(&mut self, fields: Value) -> Value {
+    pub(crate) async fn initialize(&mut self, fields: Value) -> Value {
         let mut request = json!({ "subtype": "initialize" });
         request.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
         self.request(request).await
     }
 
     /// Answers a request of the CLI.
-    pub async fn answer(&mut self, request: &Value, body: Value) {
+    pub(crate) async fn answer(&mut self, request: &Value, body: Value) {
         let response = json!({ "subtype": "success", "request_id": request["request_id"], "response": body });
         self.send(json!({ "type": "control_response", "response": response })).await;
     }
 
     /// The next line, as it is; `None` at the end.
-    pub async fn line(&mut self) -> Option<Vec<u8>> {
+    pub(crate) async fn line(&mut self) -> Option<Vec<u8>> {
         let mut line = Vec::new();
         let read = tokio::time::timeout(LONG, self.output.read_until(b'\n', &mut line)).await;
         match read.unwrap_or_else(|_| panic!("nothing came; seen: {:#?}", self.seen)) {
@@ -109,7 +109,7 @@ impl Host {
     }
 
     /// The next frame; `None` at the end.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = self.line().await?;
         let frame: Value = serde_json::from_slice(&line).expect("a frame");
         self.seen.push(frame.clone());
@@ -117,7 +117,7 @@ impl Host {
     }
 
     /// The next frame that is wanted. Frames before it are passed over.
-    pub async fn until(&mut self, mut is_wanted: impl FnMut(&Value) -> bool) -> Value {
+    pub(crate) async fn until(&mut self, mut is_wanted: impl FnMut(&Value) -> bool) -> Value {
         loop {
             let Some(frame) = self.next().await else { panic!("it never came; seen: {:#?}", self.seen) };
             if is_wanted(&frame) {
@@ -126,28 +126,28 @@ impl Host {
         }
     }
 
-    pub async fn until_request(&mut self, subtype: &str) -> Value {
+    pub(crate) async fn until_request(&mut self, subtype: &str) -> Value {
         self.until(|frame| frame["type"] == "control_request" && frame["request"]["subtype"] == subtype).await
     }
 
-    pub async fn until_assistant(&mut self) -> Value {
+    pub(crate) async fn until_assistant(&mut self) -> Value {
         self.until(|frame| frame["type"] == "assistant").await
     }
 
-    pub async fn until_tool_result(&mut self) -> Value {
+    pub(crate) async fn until_tool_result(&mut self) -> Value {
         self.until(|frame| frame["message"]["content"][0]["type"] == "tool_result").await
     }
 
-    pub async fn until_result(&mut self) -> Value {
+    pub(crate) async fn until_result(&mut self) -> Value {
         self.until(|frame| frame["type"] == "result").await
     }
 
-    pub fn close_input(&mut self) {
+    pub(crate) fn close_input(&mut self) {
         self.input = None;
     }
 
     /// Closes the input, reads to the end, and gives the outcome with what was on stderr.
-    pub async fn end(mut self) -> (Outcome, String) {
+    pub(crate) async fn end(mut self) -> (Outcome, String) {
         self.close_input();
         while self.line().await.is_some() {}
         let outcome = tokio::time::timeout(LONG, self.play).await.expect("it ends").expect("no panic");
@@ -157,7 +157,7 @@ impl Host {
     }
 
     /// Waits for an end that the CLI chose by itself.
-    pub async fn end_of_its_own(mut self) -> (Outcome, String) {
+    pub(crate) async fn end_of_its_own(mut self) -> (Outcome, String) {
         while self.line().await.is_some() {}
         let outcome = tokio::time::timeout(LONG, &mut self.play).await.expect("it ends").expect("no panic");
         let mut stderr = String::new();
@@ -167,7 +167,7 @@ impl Host {
 }
 
 /// What frames are, for comparing their order.
-pub fn kinds(frames: &[Value]) -> Vec<String> {
+pub(crate) fn kinds(frames: &[Value]) -> Vec<String> {
     frames.iter().map(kind).collect()
 }
 

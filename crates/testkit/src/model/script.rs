@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 const OPEN: &str = "{{script ";
 const CLOSE: &str = "}}";
 
+const PLAN_FILE: &str = "$PLAN_FILE";
+
 /// One thing that the model does within a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -30,7 +32,7 @@ pub enum Block {
     Tool {
         /// The tool's name.
         tool: String,
-        /// The tool's input.
+        /// The tool's input. The string `$PLAN_FILE` stands for the path that the CLI tells the model in plan mode.
         #[serde(default)]
         input: Value,
     },
@@ -153,8 +155,25 @@ pub(super) fn plan(body: &Value, scripts: &HashMap<String, Script>) -> (Option<T
         return (None, vec![text("ok")]);
     };
     let number = messages[index..].iter().filter(|message| message["role"] == "assistant").count();
-    let blocks = script.0.get(number).cloned().unwrap_or_else(|| vec![text("done")]);
+    let mut blocks = script.0.get(number).cloned().unwrap_or_else(|| vec![text("done")]);
+    for block in &mut blocks {
+        if let Block::Tool { input: Value::Object(input), .. } = block {
+            input.values_mut().filter(|value| *value == PLAN_FILE).for_each(|value| *value = plan_file(body));
+        }
+    }
     (Some(Turn { script: name, number }), blocks)
+}
+
+/// The last path of a plan file in the request; only the CLI knows it beforehand.
+fn plan_file(body: &Value) -> Value {
+    let text = body.to_string();
+    let is_path = |c: char| c.is_alphanumeric() || "/.-_".contains(c);
+    let found = text.rmatch_indices("/plans/").find_map(|(at, _)| {
+        let start = text[..at].rfind(|c| !is_path(c)).map_or(0, |before| before + 1);
+        let path = text[start..].split(|c| !is_path(c)).next()?;
+        Some(&path[..path.find(".md")? + 3])
+    });
+    json!(found.unwrap_or("there is no plan file"))
 }
 
 fn find(message: &Value, scripts: &HashMap<String, Script>) -> Option<(String, Script)> {
@@ -230,6 +249,19 @@ mod tests {
             assert_eq!(blocks, [text(said)]);
             messages.push(json!({"role": "assistant", "content": said}));
             messages.push(json!({"role": "user", "content": [{"type": "tool_result", "content": "x"}]}));
+        }
+    }
+
+    #[test]
+    fn the_plan_file_is_taken_from_the_request() {
+        let script = Script::new().turn([tool("Write", json!({"file_path": "$PLAN_FILE", "content": "c"}))]);
+        let scripts = HashMap::from([("s".to_owned(), script)]);
+        for (told, path) in [
+            ("Make your plan at /h/.claude/plans/a-b.md. Then {{script s}}", "/h/.claude/plans/a-b.md"),
+            ("{{script s}}", "there is no plan file"),
+        ] {
+            let (_, blocks) = plan(&request(json!([{"role": "user", "content": told}])), &scripts);
+            assert_eq!(blocks, [tool("Write", json!({"file_path": path, "content": "c"}))]);
         }
     }
 

@@ -71,8 +71,13 @@ pub struct HookInput {
 }
 
 impl Record for HookInput {
-    fn from_map<'de, A: serde::de::MapAccess<'de>>(before: Fields, map: &mut A) -> Result<Self, A::Error> {
-        before.rest(map).map(Self::from_fields)
+    fn fill<'de, A: serde::de::MapAccess<'de>>(
+        &mut self,
+        before: Fields,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        *self = Self::from_fields(before.rest(map)?);
+        Ok(())
     }
 
     /// The event's name is not the first field, so the context is picked out and the event made from what is left.

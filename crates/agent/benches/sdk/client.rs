@@ -1,0 +1,120 @@
+//! A client under observation: a process of its own, whichever SDK and language it is.
+//!
+//! It starts the fake CLI, initialises the session and prints `ready`; at a line on its stdin it sends the prompt, counts
+//! all messages up to the result, prints `done N`, and stays until its stdin has another line or ends.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::fake;
+use crate::traffic::Recording;
+
+/// What one run cost the client. The fake CLI is not in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// Prompt to result, in seconds.
+    pub(crate) wall: f64,
+    /// CPU time over that, in seconds.
+    pub(crate) cpu: f64,
+    /// The most memory it ever had, in bytes.
+    pub(crate) peak: u64,
+}
+
+/// Runs a client once.
+pub(crate) fn observe(mut command: Command, recording: &Recording) -> Result<Cost> {
+    command.env(fake::RECORDING, &recording.path).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = Client::start(command)?;
+    client.expect("ready")?;
+    let cpu = client.cpu()?;
+    let start = Instant::now();
+    client.stdin.write_all(b"go\n")?;
+    let done = client.expect("done ")?;
+    let wall = start.elapsed();
+    let cpu = client.cpu()? - cpu;
+    let peak = client.peak()?;
+    ensure!(
+        done.parse() == Ok(recording.messages),
+        "it saw {done} of the {} messages of {}",
+        recording.messages,
+        recording.path.display()
+    );
+    Ok(Cost { wall: wall.as_secs_f64(), cpu: cpu.as_secs_f64(), peak })
+}
+
+struct Client {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(mut command: Command) -> Result<Self> {
+        let mut child = command.spawn().with_context(|| format!("failed to start {command:?}"))?;
+        let stdin = child.stdin.take().context("stdin is a pipe")?;
+        let stdout = BufReader::new(child.stdout.take().context("stdout is a pipe")?);
+        Ok(Self { child, stdin, stdout })
+    }
+
+    /// What follows a word on the next line.
+    fn expect(&mut self, word: &str) -> Result<String> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line)?;
+        match line.trim_end().strip_prefix(word) {
+            Some(rest) => Ok(rest.to_owned()),
+            None if line.is_empty() => bail!("the client ended before it said `{}`", word.trim_end()),
+            None => bail!("the client said {line:?} and not `{}`", word.trim_end()),
+        }
+    }
+
+    fn proc(&self, file: &str) -> PathBuf {
+        Path::new("/proc").join(self.child.id().to_string()).join(file)
+    }
+
+    /// CPU time of all its threads. `/proc/PID/stat` counts in hundredths of a second only.
+    fn cpu(&self) -> Result<Duration> {
+        let mut total = 0;
+        for task in fs::read_dir(self.proc("task"))? {
+            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+            total += text.split(' ').next().unwrap_or_default().parse::<u64>().context("schedstat")?;
+        }
+        Ok(Duration::from_nanos(total))
+    }
+
+    fn peak(&self) -> Result<u64> {
+        let status = fs::read_to_string(self.proc("status"))?;
+        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        Ok(kib.trim().trim_end_matches(" kB").parse::<u64>().context("VmHWM")? * 1024)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The client's side: the session is up.
+pub(crate) fn wait_for_go() -> Result<()> {
+    say("ready")?;
+    io::stdin().lock().read_line(&mut String::new())?;
+    Ok(())
+}
+
+/// The client's side: the result is there.
+pub(crate) fn report_done(messages: u64) -> Result<()> {
+    say(&format!("done {messages}"))?;
+    io::stdin().lock().read_line(&mut String::new())?;
+    Ok(())
+}
+
+fn say(line: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,5 @@
+//! Stores: the contract, the way in and the way out.
+
+mod contract;
+mod mirror;
+mod transfer;
