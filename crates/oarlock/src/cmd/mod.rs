@@ -8,6 +8,7 @@ pub(crate) mod ide;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod reference;
+pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod serve;
 pub(crate) mod sessions;

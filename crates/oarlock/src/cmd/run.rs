@@ -24,7 +24,7 @@ use crate::exit::Failure;
 use crate::input::Keyboard;
 use args::SessionArgs;
 use ask::{Asker, Desk};
-use show::{Show, ThinkingShown};
+use show::{Look, Show, ThinkingShown};
 use talk::{Answers, Start, Talk};
 
 /// Ask Claude Code something, at the terminal or in a script
@@ -125,14 +125,13 @@ impl Args {
             Some(_) => Answers::Nobody,
             None => asker.map_or(Answers::Nobody, Answers::Person),
         };
-        let show = Show {
+        let show = Show::new(Look {
             thinking: self.thinking,
             is_live: std::io::stdout().is_terminal(),
             has_schema: self.schema.is_some(),
             is_full: verbose > 0,
             is_interactive: matches!(answers, Answers::Person(_)),
-            ..Show::default()
-        };
+        });
         let (desk, questions) = Desk::new();
         let options = match answers {
             Answers::Nobody => options,

@@ -277,8 +277,8 @@ mod tests {
     #[test]
     fn options_reach_the_cli_under_its_own_names() {
         let args = launched(&[
-            "--model", "opus", "--allow", "Read", "--allow", "Bash(git log *)", "--disallowedTools", "WebFetch", "--resume",
-            "-x", "--fork", "--max-turns", "3", "--permission-mode", "plan", "--setting-sources", "user,project", "--effort",
+            "--model", "opus", "--allow", "Read", "--allow", "Bash(git log *)", "--disallowedTools", "WebFetch",
+            "--resume=-x", "--fork", "--max-turns", "3", "--permission-mode", "plan", "--setting-sources", "user,project", "--effort",
             "high", "--fallback-model", "a,b", "--", "--brand-new", "--other=1", "--third", "value",
         ]);
         let args = args.unwrap();

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use oarlock_agent::reduce::{
     Compaction, Event, Hook, Notice, NoticeLevel, PlanEntry, Task, TaskChange, ToolCall, ToolResult, TurnEnd,
 };
-use oarlock_agent::stream::{ContentBlock, RateLimitStatus, TaskStatus, TodoStatus, hook::HookOutcome};
+use oarlock_agent::stream::{ContentBlock, HookOutcome, RateLimitStatus, TaskStatus, TodoStatus};
 
 use super::markdown::Markdown;
 use super::progress::{count, seconds};
@@ -45,9 +45,9 @@ pub(super) enum Piece {
     Break,
 }
 
-/// What is shown, and what has been shown.
-#[derive(Default)]
-pub(super) struct Show {
+/// What is to be shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
     pub(super) thinking: ThinkingShown,
     /// The answer is shown as it comes. Else it is written when the turn ends.
     pub(super) is_live: bool,
@@ -57,6 +57,12 @@ pub(super) struct Show {
     pub(super) is_full: bool,
     /// Somebody can be asked.
     pub(super) is_interactive: bool,
+}
+
+/// What has been shown.
+#[derive(Default)]
+pub(super) struct Show {
+    look: Look,
     markdown: Markdown,
     /// Since when the model thinks.
     thinking_since: Option<Instant>,
@@ -73,6 +79,10 @@ pub(super) struct Show {
 }
 
 impl Show {
+    pub(super) fn new(look: Look) -> Self {
+        Self { look, ..Self::default() }
+    }
+
     /// Somebody is asked about a call, and sees what it does.
     pub(super) fn asked(&mut self, tool_use_id: &str) {
         self.asked.insert(tool_use_id.to_owned());
@@ -84,7 +94,7 @@ impl Show {
             return self.subagent(event, cwd);
         }
         match event {
-            Event::Text { text, .. } if self.is_live && !self.has_schema => {
+            Event::Text { text, .. } if self.look.is_live && !self.look.has_schema => {
                 vec![Piece::Answer(self.markdown.push(text))]
             }
             Event::Thinking { text, .. } => self.think(text, now),
@@ -109,7 +119,7 @@ impl Show {
             Event::Plan(plan) => plan_lines(plan),
             Event::Task { change, task } if task.is_background => background(*change, task),
             Event::Interrupted { .. } => vec![line(WARN, "interrupted")],
-            Event::CommandOutput(text) if self.is_live => vec![Piece::Answer(Markdown::render(text))],
+            Event::CommandOutput(text) if self.look.is_live => vec![Piece::Answer(Markdown::render(text))],
             Event::Retry(retry) => {
                 let status = retry.error_status.map(|status| format!(" with status {status}")).unwrap_or_default();
                 let (attempt, of) = (retry.attempt, retry.max_retries);
@@ -161,7 +171,7 @@ impl Show {
     fn think(&mut self, text: &str, now: Instant) -> Vec<Piece> {
         self.thinking_since.get_or_insert(now);
         self.has_thought |= !text.is_empty();
-        if self.thinking != ThinkingShown::Show {
+        if self.look.thinking != ThinkingShown::Show {
             return vec![];
         }
         let lines: Vec<String> = text.split('\n').map(|line| in_style(DIM, &visible(line))).collect();
@@ -170,8 +180,8 @@ impl Show {
 
     fn end_thinking(&mut self, now: Instant) -> Vec<Piece> {
         let time = self.thinking_since.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        let was_shown = std::mem::take(&mut self.has_thought) && self.thinking == ThinkingShown::Show;
-        match self.thinking {
+        let was_shown = std::mem::take(&mut self.has_thought) && self.look.thinking == ThinkingShown::Show;
+        match self.look.thinking {
             ThinkingShown::Hide => vec![],
             _ if was_shown => vec![Piece::Break],
             _ => vec![line(DIM, &format!("thought for {}", seconds(time)))],
@@ -211,7 +221,7 @@ impl Show {
         if self.asked.remove(&call.id) && tool::changes_files(&call.name) && !result.is_error() {
             pieces.push(line(DIM, "  └ done"));
         } else {
-            pieces.extend(tool::result(call, result, self.is_full).map(Piece::Line));
+            pieces.extend(tool::result(call, result, self.look.is_full).map(Piece::Line));
         }
         pieces
     }
@@ -224,8 +234,8 @@ impl Show {
         if !result.is_error {
             let text = result.result.as_deref().unwrap_or_default();
             match &result.structured_output {
-                Some(value) if self.has_schema => pieces.push(Piece::Raw(format!("{}\n", value.text()))),
-                _ if !self.is_live => pieces.push(Piece::Raw(with_end(text))),
+                Some(value) if self.look.has_schema => pieces.push(Piece::Raw(format!("{}\n", value.text()))),
+                _ if !self.look.is_live => pieces.push(Piece::Raw(with_end(text))),
                 _ if !end.spoke => pieces.push(Piece::Answer(Markdown::render(text))),
                 _ => {}
             }
@@ -240,7 +250,7 @@ impl Show {
                 tool::plain_title(&call, None)
             })
             .collect();
-        if !denied.is_empty() && !self.is_interactive {
+        if !denied.is_empty() && !self.look.is_interactive {
             pieces.push(Piece::Warning(format!(
                 "refused, because nobody could be asked: {}; see --allow and --permission-mode, or run it at a terminal",
                 denied.join(", ")
