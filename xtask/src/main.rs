@@ -3,6 +3,7 @@
 
 mod audit;
 mod dist;
+mod examples;
 mod reference;
 mod shell;
 mod steps;

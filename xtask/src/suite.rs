@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 
 use crate::steps::Steps;
-use crate::{shell, tidy};
+use crate::{examples, shell, tidy};
 
 /// How many of the end-to-end scenarios run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +41,23 @@ pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
     let mut steps = Steps::default();
 
     steps.command("format", &mut cargo(&["fmt", "--all", "--check"]));
-    steps.command("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    steps.command("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
+    steps.command(
+        "lints",
+        &mut cargo(&["clippy", "--workspace", "--all-features", "--all-targets", "--", "-D", "warnings"]),
+    );
+    steps.command(
+        "docs",
+        cargo(&["doc", "--workspace", "--all-features", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
+    );
     steps.check("tidy", tidy::run);
 
-    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--examples"]);
+    let mut tests = workspace_tests(&["--no-fail-fast", "--lib", "--bins", "--examples"]);
     for target in targets.iter().filter(|target| MATRICES.iter().all(|matrix| matrix.target != **target)) {
         tests.args(["--test", target]);
     }
     steps.tests("tests", &mut tests, |_| {});
-    steps.tests("doc tests", &mut cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]), |_| {});
+    steps.tests("doc tests", &mut workspace_tests(&["--no-fail-fast", "--doc"]), |_| {});
+    steps.check("examples", examples::run);
 
     // What the README shows first, as it says it; without the optimiser.
     steps.command("readme", &mut cargo(&["run", "--quiet", "--", "demo", "--yes"]));
@@ -61,7 +68,7 @@ pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
             continue;
         }
         let mut matrix = Matrix::default();
-        let mut command = cargo(&["test", "-p", "oarlock", "--test", target]);
+        let mut command = workspace_tests(&["--test", target]);
         if extent == Extent::Full {
             command.env("OARLOCK_E2E", "full");
         }
@@ -80,6 +87,13 @@ pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
 
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     Ok(if steps.finish(in_ci) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Tests of all crates. The features are always the same ones, or everything would be built again in between.
+fn workspace_tests(arguments: &[&str]) -> Command {
+    let mut command = cargo(&["test", "--workspace", "--all-features"]);
+    command.args(arguments);
+    command
 }
 
 fn cargo(arguments: &[&str]) -> Command {

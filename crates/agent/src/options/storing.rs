@@ -41,7 +41,9 @@ impl Options {
 
     /// Brings the session to resume from the store, if it is only there.
     pub(crate) async fn bring_back(&self) -> Result<(), Error> {
-        let (Some(store), Some(session)) = (&self.storing.store, &self.conversation.resume) else { return Ok(()) };
+        let (Some(store), Some(session)) = (&self.storing.store, &self.conversation.resume) else {
+            return Ok(());
+        };
         let cwd = self.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
         let library = self.library()?;
         // A title is looked for by the CLI itself.

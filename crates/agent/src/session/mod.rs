@@ -26,8 +26,7 @@ use queue::{Item, Queue};
 pub use state::{Phase, State, Task};
 
 use crate::stream::{
-    Content, ContentBlock, ControlRequest, Json, McpMessage, Message, Request, Response,
-    User, decode, reply,
+    Content, ContentBlock, ControlRequest, Json, McpMessage, Message, Request, Response, User, decode, reply,
 };
 use crate::transport::Transport;
 use crate::{Error, Options};

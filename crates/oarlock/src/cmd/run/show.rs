@@ -121,7 +121,8 @@ impl Show {
             Event::Interrupted { .. } => vec![line(WARN, "interrupted")],
             Event::CommandOutput(text) if self.look.is_live => vec![Piece::Answer(Markdown::render(text))],
             Event::Retry(retry) => {
-                let status = retry.error_status.map(|status| format!(" with status {status}")).unwrap_or_default();
+                let status =
+                    retry.error_status.map(|status| format!(" with status {status}")).unwrap_or_default();
                 let (attempt, of) = (retry.attempt, retry.max_retries);
                 vec![line(DIM, &format!("the API failed{status}; trying again ({attempt} of {of})"))]
             }
@@ -179,7 +180,8 @@ impl Show {
     }
 
     fn end_thinking(&mut self, now: Instant) -> Vec<Piece> {
-        let time = self.thinking_since.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let time =
+            self.thinking_since.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let was_shown = std::mem::take(&mut self.has_thought) && self.look.thinking == ThinkingShown::Show;
         match self.look.thinking {
             ThinkingShown::Hide => vec![],
@@ -245,8 +247,11 @@ impl Show {
             .iter()
             .flatten()
             .map(|denial| {
-                let call =
-                    ToolCall { name: denial.tool_name.clone(), input: denial.tool_input.clone(), ..ToolCall::default() };
+                let call = ToolCall {
+                    name: denial.tool_name.clone(),
+                    input: denial.tool_input.clone(),
+                    ..ToolCall::default()
+                };
                 tool::plain_title(&call, None)
             })
             .collect();
@@ -275,7 +280,8 @@ fn summary(end: &TurnEnd) -> String {
     }
     if let Some(usage) = &result.usage {
         let cached = usage.cache_read_input_tokens.unwrap_or_default();
-        let fresh = usage.input_tokens.unwrap_or_default() + usage.cache_creation_input_tokens.unwrap_or_default();
+        let fresh =
+            usage.input_tokens.unwrap_or_default() + usage.cache_creation_input_tokens.unwrap_or_default();
         let of_cache = if cached > 0 { format!(" ({} cached)", count(cached)) } else { String::new() };
         parts.push(format!("{} tokens in{of_cache}", count(fresh + cached)));
         parts.push(format!("{} out", count(usage.output_tokens.unwrap_or_default())));
