@@ -8,7 +8,7 @@ Exit codes:
   0  done
   1  it failed; the message says what and what to do
   2  the command line or a configuration file is wrong
-  3  there is no such thing: no engine for this directory, no such diff, no such client
+  3  there is no such thing: no engine for this directory, no such diff, client or session
   4  the person or the engine refused (a rejected diff in `demo`, a tool that answered with an error)
 
 `oarlock claude` passes on the exit code of `claude`.";

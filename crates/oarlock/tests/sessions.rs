@@ -1,4 +1,5 @@
 //! `oarlock sessions`.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod home;
 
