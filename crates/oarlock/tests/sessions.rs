@@ -1,4 +1,5 @@
 //! `oarlock sessions`.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod home;
 
@@ -228,4 +229,60 @@ fn what_is_ambiguous_is_not_guessed() {
     let ran = home.run(&["sessions", "show", "0000"]);
     assert_eq!(ran.code, Some(3));
     assert!(ran.stderr.contains(&id(0xa1)) && ran.stderr.contains(&id(0xb2)), "{}", ran.stderr);
+}
+
+#[cfg(target_os = "linux")]
+mod terminal {
+    use std::time::Duration;
+
+    use oarlock_testkit::tui::{Key, Launch};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// A home has a runtime of its own, which must not end inside of another one.
+    fn block_on(work: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
+    }
+
+    fn launch(home: &Home, pager: &str, args: &[&str]) -> Launch {
+        let environment = vec![
+            ("HOME".into(), home.at("").into()),
+            ("PATH".into(), "/usr/bin:/bin".into()),
+            ("TERM".into(), "xterm".into()),
+            ("PAGER".into(), pager.into()),
+        ];
+        Launch::new(env!("CARGO_BIN_EXE_oarlock"), home.workspace(), environment).args(args)
+    }
+
+    #[test]
+    fn a_person_is_asked_before_a_session_is_deleted() {
+        let home = home();
+        block_on(async {
+            for (answer, is_left) in [("n", true), ("", true), ("perhaps", true), ("y", false)] {
+                let tui = launch(&home, "", &["sessions", "delete", "000000a1"]).start().unwrap();
+                let screen = tui.wait_for_text("for good? (y/N)", SOON).await.unwrap();
+                assert!(screen.contains("Needles"), "{screen}");
+                tui.type_text(answer).unwrap();
+                tui.press(Key::Enter).unwrap();
+                let end = if is_left { "nothing was deleted" } else { "deleted 000000a1" };
+                tui.wait_for_text(end, SOON).await.unwrap();
+                assert_eq!(home.run(&["sessions", "list"]).stdout.contains("Needles"), is_left, "{answer:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_pager_shows_what_is_long() {
+        let home = home();
+        block_on(async {
+            let tui = launch(&home, "sed s/^/paged:/", &["sessions", "show", "Needles"]).start().unwrap();
+            tui.wait_for_text("paged:● Bash", SOON).await.unwrap();
+            let tui = launch(&home, "sed 's/^/in a shell:/' | cat", &["sessions", "list"]).start().unwrap();
+            tui.wait_for_text("in a shell:", SOON).await.unwrap();
+            let tui = launch(&home, "no-such-pager", &["sessions", "list"]).start().unwrap();
+            tui.wait_for_text("Needles", SOON).await.unwrap();
+        });
+    }
 }

@@ -143,8 +143,7 @@ pub enum Existing {
 
 /// Brings a session from a store into the CLI's files, with what its subagents did, so that `claude --resume` finds it.
 ///
-/// `None` when the store has no such session. In a [`Library`] of a temporary directory this is also the way to read,
-/// search or export what a store has.
+/// `None` when the store has no such session.
 ///
 /// # Errors
 /// [`Error::SessionOpen`] when a session that is open would be replaced; otherwise when the store fails, or a file cannot
