@@ -128,7 +128,7 @@ impl Turn<'_, '_> {
         player.send(&result).await?;
         let own: Vec<String> =
             self.uuids.iter().filter(|uuid| !self.steered.contains(uuid)).cloned().collect();
-        let is_aborted = reason.starts_with("aborted");
+        let is_aborted = reason.starts_with("aborted") || reason == "api_error";
         player.tell_lifecycle(&own, if is_aborted { "cancelled" } else { "completed" }).await?;
         if player.state().queue.is_empty() {
             player.tell_state("idle").await?;
