@@ -179,7 +179,8 @@ impl Turn<'_, '_> {
         self.tell_requesting().await?;
         let most = player.launch.variable("CLAUDE_CODE_MAX_RETRIES").and_then(|most| most.parse().ok());
         // A bad request is not tried again.
-        let retries = error.retries.or(most).unwrap_or(if error.status == 400 { 0 } else { 2 });
+        let is_worth_it = !matches!(error.status, 400 | 404 | 413);
+        let retries = error.retries.unwrap_or(if is_worth_it { most.unwrap_or(2) } else { 0 });
         let kind = error_kind(error.status);
         for attempt in 1..=retries {
             let delay = 500 << attempt.min(6).saturating_sub(1);
