@@ -140,7 +140,8 @@ impl Args {
         let is_resumed = self.session.resume.is_some() || self.session.r#continue;
         let connected = options.connect().await;
         let (session, events) = connected.map_err(|error| end::of_session(error, is_resumed))?;
-        let talk = Talk::new(session, events, questions, self.output, answers, show, sees_asides || verbose > 0)?;
+        let talk =
+            Talk::new(session, events, questions, self.output, answers, show, sees_asides || verbose > 0)?;
         talk.run(start, timeout).await
     }
 
@@ -149,7 +150,8 @@ impl Args {
         if let Some(schema) = &self.schema {
             options = options.output_schema(args::json("--schema", schema)?);
         }
-        let is_live = self.output == Output::Text && (std::io::stdout().is_terminal() || std::io::stderr().is_terminal());
+        let is_live = self.output == Output::Text
+            && (std::io::stdout().is_terminal() || std::io::stderr().is_terminal());
         let wants_pieces = self.output == Output::StreamJson && self.include_partial_messages;
         options = options.include_partial_messages(is_live || wants_pieces);
         if self.thinking == ThinkingShown::Show {
@@ -162,7 +164,9 @@ impl Args {
     async fn start(&self, has_person: bool) -> anyhow::Result<Start> {
         if self.input == Input::StreamJson {
             if self.prompt.is_some() || !self.image.is_empty() {
-                return Err(Failure::usage("with --input stream-json the prompts come from stdin; leave PROMPT out"));
+                return Err(Failure::usage(
+                    "with --input stream-json the prompts come from stdin; leave PROMPT out",
+                ));
             }
             return Ok(Start::Feed);
         }

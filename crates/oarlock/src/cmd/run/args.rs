@@ -137,7 +137,8 @@ impl SessionArgs {
         options = with(options, &self.system_prompt, |options, prompt| options.system_prompt(prompt));
         options = with(options, &self.append_system_prompt, Options::append_system_prompt);
         options = with(options, &self.agent, Options::agent);
-        options = with(options, &self.permission_mode, |options, mode| options.permission_mode(mode.as_str()));
+        options =
+            with(options, &self.permission_mode, |options, mode| options.permission_mode(mode.as_str()));
         options = with(options, &self.tools, |options, tools| {
             options.tools(tools.into_iter().filter(|tool| !tool.is_empty()))
         });
@@ -197,7 +198,9 @@ impl SessionArgs {
         let mut words = self.more.iter().peekable();
         while let Some(word) = words.next() {
             let Some(name) = word.strip_prefix("--").filter(|name| !name.is_empty()) else {
-                return Err(Failure::usage(format!("after `--` an option of claude is wanted, not {word:?}")));
+                return Err(Failure::usage(format!(
+                    "after `--` an option of claude is wanted, not {word:?}"
+                )));
             };
             options = match name.split_once('=') {
                 Some((name, value)) => options.extra_arg(name, Some(value)),
@@ -277,14 +280,44 @@ mod tests {
     #[test]
     fn options_reach_the_cli_under_its_own_names() {
         let args = launched(&[
-            "--model", "opus", "--allow", "Read", "--allow", "Bash(git log *)", "--disallowedTools", "WebFetch",
-            "--resume=-x", "--fork", "--max-turns", "3", "--permission-mode", "plan", "--setting-sources", "user,project", "--effort",
-            "high", "--fallback-model", "a,b", "--", "--brand-new", "--other=1", "--third", "value",
+            "--model",
+            "opus",
+            "--allow",
+            "Read",
+            "--allow",
+            "Bash(git log *)",
+            "--disallowedTools",
+            "WebFetch",
+            "--resume=-x",
+            "--fork",
+            "--max-turns",
+            "3",
+            "--permission-mode",
+            "plan",
+            "--setting-sources",
+            "user,project",
+            "--effort",
+            "high",
+            "--fallback-model",
+            "a,b",
+            "--",
+            "--brand-new",
+            "--other=1",
+            "--third",
+            "value",
         ]);
         let args = args.unwrap();
         for part in [
-            "--model=opus", "--resume=-x", "--fork-session", "--max-turns=3", "--permission-mode=plan", "--effort=high",
-            "--setting-sources=user,project", "--brand-new", "--other=1", "--third=value",
+            "--model=opus",
+            "--resume=-x",
+            "--fork-session",
+            "--max-turns=3",
+            "--permission-mode=plan",
+            "--effort=high",
+            "--setting-sources=user,project",
+            "--brand-new",
+            "--other=1",
+            "--third=value",
         ] {
             assert!(args.iter().any(|arg| arg == part), "{part} in {args:?}");
         }
@@ -299,7 +332,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
         std::fs::write(&file, r#"{"mcpServers": {}}"#).unwrap();
-        let args = launched(&["--mcp-config", file.to_str().unwrap(), "--settings", r#"{"model": "x"}"#]).unwrap();
+        let args =
+            launched(&["--mcp-config", file.to_str().unwrap(), "--settings", r#"{"model": "x"}"#]).unwrap();
         assert!(args.iter().any(|arg| *arg == format!("--mcp-config={}", file.display())), "{args:?}");
         let agents = r#"{"r": {"description": "d", "prompt": "p"}}"#;
         launched(&["--agents", agents, "--mcp-config", r#"{"s": {"command": "x"}}"#]).unwrap();

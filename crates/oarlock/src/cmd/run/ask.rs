@@ -203,7 +203,8 @@ impl<T: Send + 'static> Asking<T> {
         ask: impl FnOnce(&mut AtTerminal) -> Option<T> + Send + 'static,
     ) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
-        let thread = tokio::task::spawn_blocking(move || ask(&mut AtTerminal { keyboard, stopped, is_editing }));
+        let thread =
+            tokio::task::spawn_blocking(move || ask(&mut AtTerminal { keyboard, stopped, is_editing }));
         Ok(Self { thread, stop: Some(stop) })
     }
 

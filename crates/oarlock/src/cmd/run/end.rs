@@ -20,8 +20,12 @@ pub(super) fn of_turn(result: &TurnResult, api: Option<&ApiFailure>) -> anyhow::
     let said = said.cloned().unwrap_or_else(|| result.subtype.to_string());
     Err(match result.subtype {
         ResultKind::Success => api_failure(result, api),
-        ResultKind::ErrorMaxTurns => Failure::limit(format!("{said}; give it more with --max-turns, or go on with --resume")),
-        ResultKind::ErrorMaxBudgetUsd => Failure::limit(format!("{said}; give it more with --max-budget-usd")),
+        ResultKind::ErrorMaxTurns => {
+            Failure::limit(format!("{said}; give it more with --max-turns, or go on with --resume"))
+        }
+        ResultKind::ErrorMaxBudgetUsd => {
+            Failure::limit(format!("{said}; give it more with --max-budget-usd"))
+        }
         ResultKind::ErrorMaxStructuredOutputRetries => {
             anyhow::anyhow!("the model did not keep to the schema: {said}")
         }
@@ -74,13 +78,23 @@ mod tests {
 
     #[test]
     fn each_failure_has_its_code_and_words() {
-        let (kind, text) = failure(json!({"subtype": "success", "is_error": true, "result": "Overloaded", "api_error_status": 529}));
-        assert!(matches!(kind, Some(Failure::Api(_))) && text.contains("529") && text.contains("Overloaded"), "{text}");
-        let (kind, text) = failure(json!({"subtype": "success", "is_error": true, "result": "Invalid key", "api_error_status": 401}));
+        let (kind, text) = failure(
+            json!({"subtype": "success", "is_error": true, "result": "Overloaded", "api_error_status": 529}),
+        );
+        assert!(
+            matches!(kind, Some(Failure::Api(_))) && text.contains("529") && text.contains("Overloaded"),
+            "{text}"
+        );
+        let (kind, text) = failure(
+            json!({"subtype": "success", "is_error": true, "result": "Invalid key", "api_error_status": 401}),
+        );
         assert!(matches!(kind, Some(Failure::Api(_))) && text.contains("log in"), "{text}");
-        let (kind, text) = failure(json!({"subtype": "error_max_turns", "is_error": true, "errors": ["Reached 1"]}));
+        let (kind, text) =
+            failure(json!({"subtype": "error_max_turns", "is_error": true, "errors": ["Reached 1"]}));
         assert!(matches!(kind, Some(Failure::Limit(_))) && text.starts_with("Reached 1;"), "{text}");
-        let (kind, text) = failure(json!({"subtype": "error_during_execution", "is_error": true, "errors": ["[ede_diagnostic] x"]}));
+        let (kind, text) = failure(
+            json!({"subtype": "error_during_execution", "is_error": true, "errors": ["[ede_diagnostic] x"]}),
+        );
         assert!(kind.is_none() && !text.contains("ede"), "{text}");
         let fine: TurnResult = serde_json::from_value(json!({"subtype": "success"})).unwrap();
         assert!(of_turn(&fine, None).is_ok());

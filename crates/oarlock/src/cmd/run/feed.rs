@@ -90,7 +90,8 @@ impl Feed {
                     (self.session.clone(), self.printer.clone(), self.has_answers);
                 requests.spawn(async move {
                     let answer = answer(&session, request).await;
-                    if has_answers && let Ok(line) = serde_json::to_string(&Message::ControlResponse(answer)) {
+                    if has_answers && let Ok(line) = serde_json::to_string(&Message::ControlResponse(answer))
+                    {
                         let _ = printer.raw(format!("{line}\n")).await;
                     }
                 });
@@ -142,7 +143,10 @@ struct Inner {
 }
 
 /// The answer of the CLI under the id of the one who asked.
-async fn answer(session: &Session, ControlRequest { request_id, request, .. }: ControlRequest) -> ControlResponse {
+async fn answer(
+    session: &Session,
+    ControlRequest { request_id, request, .. }: ControlRequest,
+) -> ControlResponse {
     match session.request(request).await {
         Ok(body) => ControlResponse::success(request_id, Some(body).filter(|body| !body.is_null())),
         Err(Error::Refused { reason, .. }) => ControlResponse::error(request_id, reason),

@@ -300,12 +300,15 @@ mod tests {
 
     #[test]
     fn text_cannot_send_escape_sequences() {
-        for text in ["\u{1b}[2J", "&#27;[2J &#x9b;2J", "`\u{1b}]0;x\u{7}`", "[\u{1b}[31m](\u{9b}m)", "a\rb\u{202e}"]
+        for text in
+            ["\u{1b}[2J", "&#27;[2J &#x9b;2J", "`\u{1b}]0;x\u{7}`", "[\u{1b}[31m](\u{9b}m)", "a\rb\u{202e}"]
         {
             let shown = Markdown::render(text);
             let stripped = anstream::adapter::strip_str(&shown).to_string();
             assert!(!stripped.contains(|c: char| c.is_control() && c != '\n'), "{stripped:?}");
-            assert!(!shown.contains("\u{1b}[2J") && !shown.contains("\u{1b}]") && !shown.contains('\u{202e}'));
+            assert!(
+                !shown.contains("\u{1b}[2J") && !shown.contains("\u{1b}]") && !shown.contains('\u{202e}')
+            );
         }
     }
 

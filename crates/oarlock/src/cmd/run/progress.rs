@@ -155,11 +155,17 @@ mod tests {
         progress.tokens = 1234;
         let later = now + Duration::from_secs(75);
         let line = progress.line(later, 100).unwrap();
-        assert!(line.ends_with("running a very long command 1 min 15 s · 1.2k tokens · Ctrl-C interrupts"), "{line}");
+        assert!(
+            line.ends_with("running a very long command 1 min 15 s · 1.2k tokens · Ctrl-C interrupts"),
+            "{line}"
+        );
         progress.characters = 400;
         assert!(progress.line(later, 100).unwrap().contains("~1.3k tokens"));
         for width in 0..90 {
-            assert!(progress.line(later, width).unwrap().chars().count() <= width.saturating_sub(1), "{width}");
+            assert!(
+                progress.line(later, width).unwrap().chars().count() <= width.saturating_sub(1),
+                "{width}"
+            );
         }
         progress.end();
         assert_eq!(progress.line(later, 80), None);

@@ -73,6 +73,8 @@ pub(super) struct Show {
     latest: Option<String>,
     /// Calls that somebody was asked about, so their changes have been seen.
     asked: HashSet<String>,
+    /// Calls that somebody said no to.
+    refused: HashSet<String>,
     /// A model and a mode have been told; from then on changes are worth a line.
     knows_model: bool,
     knows_mode: bool,
@@ -86,6 +88,11 @@ impl Show {
     /// Somebody is asked about a call, and sees what it does.
     pub(super) fn asked(&mut self, tool_use_id: &str) {
         self.asked.insert(tool_use_id.to_owned());
+    }
+
+    /// Somebody has said no to a call.
+    pub(super) fn refused(&mut self, tool_use_id: &str) {
+        self.refused.insert(tool_use_id.to_owned());
     }
 
     /// What an event looks like.
@@ -121,7 +128,8 @@ impl Show {
             Event::Interrupted { .. } => vec![line(WARN, "interrupted")],
             Event::CommandOutput(text) if self.look.is_live => vec![Piece::Answer(Markdown::render(text))],
             Event::Retry(retry) => {
-                let status = retry.error_status.map(|status| format!(" with status {status}")).unwrap_or_default();
+                let status =
+                    retry.error_status.map(|status| format!(" with status {status}")).unwrap_or_default();
                 let (attempt, of) = (retry.attempt, retry.max_retries);
                 vec![line(DIM, &format!("the API failed{status}; trying again ({attempt} of {of})"))]
             }
@@ -179,7 +187,8 @@ impl Show {
     }
 
     fn end_thinking(&mut self, now: Instant) -> Vec<Piece> {
-        let time = self.thinking_since.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let time =
+            self.thinking_since.take().map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let was_shown = std::mem::take(&mut self.has_thought) && self.look.thinking == ThinkingShown::Show;
         match self.look.thinking {
             ThinkingShown::Hide => vec![],
@@ -218,7 +227,11 @@ impl Show {
             return vec![];
         }
         let mut pieces = self.again(call, cwd);
-        if self.asked.remove(&call.id) && tool::changes_files(&call.name) && !result.is_error() {
+        let was_asked = self.asked.remove(&call.id);
+        if self.refused.remove(&call.id) && result.is_error() {
+            // The rest of it is for the model.
+            pieces.push(line(DIM, "  └ refused"));
+        } else if was_asked && tool::changes_files(&call.name) && !result.is_error() {
             pieces.push(line(DIM, "  └ done"));
         } else {
             pieces.extend(tool::result(call, result, self.look.is_full).map(Piece::Line));
@@ -245,8 +258,11 @@ impl Show {
             .iter()
             .flatten()
             .map(|denial| {
-                let call =
-                    ToolCall { name: denial.tool_name.clone(), input: denial.tool_input.clone(), ..ToolCall::default() };
+                let call = ToolCall {
+                    name: denial.tool_name.clone(),
+                    input: denial.tool_input.clone(),
+                    ..ToolCall::default()
+                };
                 tool::plain_title(&call, None)
             })
             .collect();
@@ -275,7 +291,8 @@ fn summary(end: &TurnEnd) -> String {
     }
     if let Some(usage) = &result.usage {
         let cached = usage.cache_read_input_tokens.unwrap_or_default();
-        let fresh = usage.input_tokens.unwrap_or_default() + usage.cache_creation_input_tokens.unwrap_or_default();
+        let fresh =
+            usage.input_tokens.unwrap_or_default() + usage.cache_creation_input_tokens.unwrap_or_default();
         let of_cache = if cached > 0 { format!(" ({} cached)", count(cached)) } else { String::new() };
         parts.push(format!("{} tokens in{of_cache}", count(fresh + cached)));
         parts.push(format!("{} out", count(usage.output_tokens.unwrap_or_default())));

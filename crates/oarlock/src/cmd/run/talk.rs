@@ -176,7 +176,10 @@ impl Talk {
                 continue;
             }
             let is_idle = self.is_dialogue && !self.progress.is_on();
-            if is_idle && typing.is_none() && let Answers::Person(asker) = &self.answers {
+            if is_idle
+                && typing.is_none()
+                && let Answers::Person(asker) = &self.answers
+            {
                 self.screen.give_away().await?;
                 typing = Some(asker.prompt()?);
             }
@@ -292,7 +295,8 @@ impl Talk {
         let waits = !self.reducer.state().queued.is_empty();
         self.signals.busy(waits);
         self.progress.end();
-        if self.is_dialogue && !self.turns.was_interrupted
+        if self.is_dialogue
+            && !self.turns.was_interrupted
             && let Some(result) = &end.result
             && let Err(error) = end::of_turn(result, self.turns.api.as_ref())
         {
@@ -369,13 +373,12 @@ impl Talk {
             }
         };
         let Some(answer) = answer else { return Ok(()) };
-        if let Answer::Permission(PermissionResult::Deny(deny)) = &answer
-            && deny.interrupt == Some(true)
-        {
-            self.turns.was_refused = true;
-        }
         if let Body::Permission(request) = &question.body {
             self.reducer.answered(request.request_id());
+            if let Answer::Permission(PermissionResult::Deny(deny)) = &answer {
+                self.show.refused(&request.tool_use_id);
+                self.turns.was_refused |= deny.interrupt == Some(true);
+            }
         }
         question.answer(answer);
         Ok(())
@@ -383,7 +386,9 @@ impl Talk {
 
     /// Writes what is left to write, ends the CLI, and finds the exit code.
     async fn end(mut self, outcome: anyhow::Result<()>) -> anyhow::Result<()> {
-        if self.output == Output::Json && let Some(result) = self.turns.result.take() {
+        if self.output == Output::Json
+            && let Some(result) = self.turns.result.take()
+        {
             self.printer.raw(format!("{result}\n")).await?;
         }
         self.screen.end().await?;
@@ -396,7 +401,9 @@ impl Talk {
             return Ok(());
         }
         match (&self.turns.last, closed) {
-            _ if self.turns.was_refused => Err(Failure::refused("you have refused, and the turn was stopped")),
+            _ if self.turns.was_refused => {
+                Err(Failure::refused("you have refused, and the turn was stopped"))
+            }
             _ if self.turns.was_interrupted => Err(end::interrupted()),
             (Some(TurnEnd { result: Some(result), .. }), _) => end::of_turn(result, self.turns.api.as_ref()),
             (_, Ok(exit)) if !exit.success() => Err(end::of_session(Error::Exited(exit), false)),

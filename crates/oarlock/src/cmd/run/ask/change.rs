@@ -80,7 +80,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.txt");
         std::fs::write(&path, "one\r\ntwo\r\nthree\r\ntwo\r\n").unwrap();
-        let diff = shown("Edit", json!({"file_path": path, "old_string": "two\nthree", "new_string": "2\nthree"}));
+        let diff =
+            shown("Edit", json!({"file_path": path, "old_string": "two\nthree", "new_string": "2\nthree"}));
         assert_eq!(diff, "@@ line 1 @@\n  one\n- two\n+ 2\n  three\n  two\n");
         let diff = shown(
             "Edit",
@@ -89,7 +90,8 @@ mod tests {
         assert_eq!(diff.matches("- two").count(), 2, "{diff}");
         let diff = shown("Edit", json!({"file_path": path, "old_string": "not there", "new_string": "x"}));
         assert!(diff.contains("- not there") && diff.contains("+ x"), "{diff}");
-        let edits = json!([{"old_string": "one", "new_string": "1"}, {"old_string": "1\ntwo", "new_string": "12"}]);
+        let edits =
+            json!([{"old_string": "one", "new_string": "1"}, {"old_string": "1\ntwo", "new_string": "12"}]);
         let diff = shown("MultiEdit", json!({"file_path": path, "edits": edits}));
         assert!(diff.contains("+ 12") && diff.contains("- one"), "{diff}");
     }

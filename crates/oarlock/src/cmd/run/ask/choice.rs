@@ -68,7 +68,8 @@ fn read(line: &str, question: &Question, several: bool) -> Result<String, &'stat
     if !several && numbers.len() > 1 {
         return Err("only one can be chosen");
     }
-    let label = |number: &usize| question.options.get(number.checked_sub(1)?).map(|option| option.label.as_str());
+    let label =
+        |number: &usize| question.options.get(number.checked_sub(1)?).map(|option| option.label.as_str());
     let labels = numbers.iter().map(label).collect::<Option<Vec<_>>>();
     labels.map(|labels| labels.join(", ")).ok_or("there is no such number")
 }

@@ -63,11 +63,20 @@ struct Field {
 }
 
 enum Kind {
-    Text { format: Option<String>, length: (Option<u64>, Option<u64>) },
-    Number { is_integer: bool, range: (Option<f64>, Option<f64>) },
+    Text {
+        format: Option<String>,
+        length: (Option<u64>, Option<u64>),
+    },
+    Number {
+        is_integer: bool,
+        range: (Option<f64>, Option<f64>),
+    },
     YesNo,
     /// Values with their labels; of which several may be chosen.
-    Choice { options: Vec<(Value, String)>, several: bool },
+    Choice {
+        options: Vec<(Value, String)>,
+        several: bool,
+    },
 }
 
 fn fields(request: &Elicitation) -> Vec<Field> {
@@ -156,7 +165,10 @@ impl Field {
         }
         match &self.default {
             Some(default) => {
-                text.push_str(&format!("  {DIM}an empty line means {}{DIM:#}\n", visible(&default.to_string())));
+                text.push_str(&format!(
+                    "  {DIM}an empty line means {}{DIM:#}\n",
+                    visible(&default.to_string())
+                ));
             }
             None if !self.is_required => {
                 text.push_str(&format!("  {DIM}an empty line leaves it out{DIM:#}\n"));
@@ -203,10 +215,16 @@ fn text(line: &str, format: Option<&str>, (min, max): (Option<u64>, Option<u64>)
         matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2))
     };
     let fits = match format {
-        Some("email") => line.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()),
-        Some("uri") => line.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty()),
+        Some("email") => {
+            line.split_once('@').is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
+        }
+        Some("uri") => {
+            line.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty())
+        }
         Some("date") => is_date(line),
-        Some("date-time") => line.split_once(['T', 't']).is_some_and(|(date, time)| is_date(date) && !time.is_empty()),
+        Some("date-time") => {
+            line.split_once(['T', 't']).is_some_and(|(date, time)| is_date(date) && !time.is_empty())
+        }
         _ => true,
     };
     match format {
@@ -234,7 +252,10 @@ fn choice(line: &str, options: &[(Value, String)], several: bool) -> Result<Valu
     let find = |part: &str| {
         let by_number = part.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
         let named = || options.iter().find(|(_, label)| label.eq_ignore_ascii_case(part));
-        by_number.or_else(named).map(|(value, _)| value.clone()).ok_or_else(|| format!("{part} is none of them"))
+        by_number
+            .or_else(named)
+            .map(|(value, _)| value.clone())
+            .ok_or_else(|| format!("{part} is none of them"))
     };
     if !several {
         return find(line);
@@ -272,8 +293,8 @@ mod tests {
             "mode": "form", "requested_schema": schema,
             "property_order": ["name", "age", "mail", "size", "colours", "sure", "rate"]});
         let lines = [
-            "maybe", "y", "", "x", "toolong", "Ann", "many", "17", "18", "ann", "a@b", "3", "", "red, 2", "perhaps", "n",
-            "2", "0.5",
+            "maybe", "y", "", "x", "toolong", "Ann", "many", "17", "18", "ann", "a@b", "3", "", "red, 2",
+            "perhaps", "n", "2", "0.5",
         ];
         let (answer, shown) = answered(request, &lines);
         assert_eq!(

@@ -58,13 +58,15 @@ fn ask_about(request: &PermissionRequest, person: &mut impl Person) -> Spoken<De
             None => "",
         };
         loop {
-            let line =
-                person.ask(&format!("{STRONG}allow it? y(es), n(o) [why]{always}, e(dit) or q(uit):{STRONG:#} "))?;
+            let line = person
+                .ask(&format!("{STRONG}allow it? y(es), n(o) [why]{always}, e(dit) or q(uit):{STRONG:#} "))?;
             match Choice::read(&line) {
                 Choice::Yes => return Ok(allow(request, edited, None)),
                 Choice::Always if rules.is_some() => return Ok(allow(request, edited, rules)),
                 Choice::No(reason) => return Ok(request.deny(refusal(&reason))),
-                Choice::Quit => return Ok(request.deny_and_interrupt("the user has refused and stopped the turn")),
+                Choice::Quit => {
+                    return Ok(request.deny_and_interrupt("the user has refused and stopped the turn"));
+                }
                 Choice::Edit => match edit(request, edited.as_ref().unwrap_or(&request.input), person) {
                     Ok(input) => {
                         edited = Some(input).filter(|input| *input != request.input);
@@ -141,7 +143,10 @@ fn describe(request: &PermissionRequest, input: &Json) -> String {
     let title = match (&request.title, &tool, &changed) {
         (Some(title), ..) => title.clone(),
         (None, ToolInput::Bash(_), _) => format!("{who} wants to run a command"),
-        (None, _, Some((path, _))) => format!("{who} wants to change {path}"),
+        (None, _, Some((path, _))) => {
+            let act = if std::path::Path::new(path).exists() { "change" } else { "create" };
+            format!("{who} wants to {act} {path}")
+        }
         _ => format!("{who} wants to use {name}"),
     };
     let mut text = format!("{STRONG}{}{STRONG:#}\n", visible(&title));
@@ -278,11 +283,20 @@ mod tests {
     #[test]
     fn yes_no_always_and_quit_are_what_the_cli_hears() {
         let (yes, person) = decide(&bash(), &["", "what?", "y"]);
-        assert_eq!((&yes["behavior"], &yes["updatedInput"]["command"]), (&json!("allow"), &json!("npm i x\u{202e}")));
+        assert_eq!(
+            (&yes["behavior"], &yes["updatedInput"]["command"]),
+            (&json!("allow"), &json!("npm i x\u{202e}"))
+        );
         assert_eq!(yes["updatedPermissions"], Value::Null);
         let shown = person.plain();
         assert_eq!(shown.matches("allow it?").count(), 3, "{shown}");
-        for part in ["    npm i x\\u{202e}\n", "Installs", "no rule\\u{1b}[2J", "Bash(npm i *)", "settings.local.json"] {
+        for part in [
+            "    npm i x\\u{202e}\n",
+            "Installs",
+            "no rule\\u{1b}[2J",
+            "Bash(npm i *)",
+            "settings.local.json",
+        ] {
             assert!(shown.contains(part), "{part} in {shown}");
         }
         let (always, _) = decide(&bash(), &["a"]);
@@ -311,7 +325,10 @@ mod tests {
         let (yes, person) = decide_with(&bash(), person);
         assert_eq!(yes["updatedInput"], json!({"command": "yarn i x\u{202e}", "description": "Installs"}));
         let shown = person.plain();
-        assert!(shown.contains("no command left") && shown.contains("    pnpm i") && shown.contains("    yarn i"), "{shown}");
+        assert!(
+            shown.contains("no command left") && shown.contains("    pnpm i") && shown.contains("    yarn i"),
+            "{shown}"
+        );
     }
 
     #[test]
@@ -329,8 +346,14 @@ mod tests {
     #[test]
     fn rules_say_what_and_where() {
         for (update, want) in [
-            (json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"}), "ask about no edit any more (for this session)"),
-            (json!({"type": "addDirectories", "directories": ["/x"], "destination": "session"}), "work in /x too (for this session)"),
+            (
+                json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"}),
+                "ask about no edit any more (for this session)",
+            ),
+            (
+                json!({"type": "addDirectories", "directories": ["/x"], "destination": "session"}),
+                "work in /x too (for this session)",
+            ),
             (json!({"type": "new", "a": "\u{1b}"}), "\"type\":\"new\""),
         ] {
             let update: PermissionUpdate = serde_json::from_value(update).unwrap();

@@ -52,7 +52,10 @@ mod tests {
     #[test]
     fn a_plan_is_shown_and_approved_in_a_mode_or_sent_back() {
         let (yes, shown) = decided(&["", "y"]);
-        assert_eq!(yes["updatedPermissions"], json!([{"type": "setMode", "mode": "default", "destination": "session"}]));
+        assert_eq!(
+            yes["updatedPermissions"],
+            json!([{"type": "setMode", "mode": "default", "destination": "session"}])
+        );
         assert!(shown.contains("Plan\n• do it\\u{1b}[2J\n"), "{shown}");
         assert_eq!(decided(&["a"]).0["updatedPermissions"][0]["mode"], "acceptEdits");
         let (no, _) = decided(&["n test it first"]);

@@ -44,7 +44,9 @@ impl Stage {
     }
 
     fn block(&mut self, block: Value) {
-        self.says(json!({"type": "assistant", "message": {"id": "m1", "role": "assistant", "content": [block]}}));
+        self.says(
+            json!({"type": "assistant", "message": {"id": "m1", "role": "assistant", "content": [block]}}),
+        );
     }
 
     fn tool(&mut self, id: &str, name: &str, input: Value) {
@@ -147,8 +149,14 @@ fn tools_are_shown_with_their_results_and_diffs() {
     );
     stage.tool("t2", "Read", json!({"file_path": "/w/a.rs"}));
     stage.tool("t3", "Edit", json!({"file_path": "/w/a.rs", "old_string": "1", "new_string": "2"}));
-    stage.answers("t2", "1\tx", json!({"type": "text", "file": {"filePath": "/w/a.rs", "content": "x\ny\n"}}), false);
-    let patch = json!([{"oldStart": 7, "oldLines": 2, "newStart": 7, "newLines": 2, "lines": [" x", "-1", "+2"]}]);
+    stage.answers(
+        "t2",
+        "1\tx",
+        json!({"type": "text", "file": {"filePath": "/w/a.rs", "content": "x\ny\n"}}),
+        false,
+    );
+    let patch =
+        json!([{"oldStart": 7, "oldLines": 2, "newStart": 7, "newLines": 2, "lines": [" x", "-1", "+2"]}]);
     let edit = json!({"filePath": "/w/a.rs", "structuredPatch": patch, "originalFile": "x\n1\n"});
     stage.answers("t3", "ok", edit, false);
     assert_eq!(

@@ -63,7 +63,9 @@ fn about(call: &ToolCall) -> String {
 pub(super) fn result(call: &ToolCall, result: &ToolResult, is_full: bool) -> impl Iterator<Item = String> {
     let lines = if result.is_error() {
         let text = view::output_text(call, result);
-        excerpt(if text.is_empty() { "failed" } else { &text }, is_full).map(|line| in_style(BAD, &line)).collect()
+        excerpt(if text.is_empty() { "failed" } else { &text }, is_full)
+            .map(|line| in_style(BAD, &line))
+            .collect()
     } else {
         good(call, result, is_full)
     };
