@@ -18,6 +18,8 @@ enum Last {
     Answer,
     Aside,
     Line,
+    /// By somebody else.
+    Foreign,
 }
 
 /// Puts pieces where they belong, each kind on lines of its own.
@@ -73,7 +75,9 @@ impl Screen {
         self.clear().await?;
         if self.last != kind {
             self.break_line().await?;
-            if self.has_asides && self.last != Last::Nothing {
+            // What comes of an answer to a question stands below it.
+            let belongs = self.last == Last::Foreign && kind == Last::Line;
+            if self.has_asides && self.last != Last::Nothing && !belongs {
                 self.printer.err("\n".to_owned()).await?;
             }
             self.last = kind;
@@ -121,7 +125,7 @@ impl Screen {
         if self.last != Last::Nothing {
             self.printer.err("\n".to_owned()).await?;
         }
-        self.last = Last::Nothing;
+        self.last = Last::Foreign;
         self.printer.flush().await
     }
 

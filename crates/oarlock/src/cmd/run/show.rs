@@ -73,6 +73,8 @@ pub(super) struct Show {
     latest: Option<String>,
     /// Calls that somebody was asked about, so their changes have been seen.
     asked: HashSet<String>,
+    /// Calls that somebody said no to.
+    refused: HashSet<String>,
     /// A model and a mode have been told; from then on changes are worth a line.
     knows_model: bool,
     knows_mode: bool,
@@ -86,6 +88,11 @@ impl Show {
     /// Somebody is asked about a call, and sees what it does.
     pub(super) fn asked(&mut self, tool_use_id: &str) {
         self.asked.insert(tool_use_id.to_owned());
+    }
+
+    /// Somebody has said no to a call.
+    pub(super) fn refused(&mut self, tool_use_id: &str) {
+        self.refused.insert(tool_use_id.to_owned());
     }
 
     /// What an event looks like.
@@ -220,7 +227,11 @@ impl Show {
             return vec![];
         }
         let mut pieces = self.again(call, cwd);
-        if self.asked.remove(&call.id) && tool::changes_files(&call.name) && !result.is_error() {
+        let was_asked = self.asked.remove(&call.id);
+        if self.refused.remove(&call.id) && result.is_error() {
+            // The rest of it is for the model.
+            pieces.push(line(DIM, "  └ refused"));
+        } else if was_asked && tool::changes_files(&call.name) && !result.is_error() {
             pieces.push(line(DIM, "  └ done"));
         } else {
             pieces.extend(tool::result(call, result, self.look.is_full).map(Piece::Line));

@@ -373,13 +373,12 @@ impl Talk {
             }
         };
         let Some(answer) = answer else { return Ok(()) };
-        if let Answer::Permission(PermissionResult::Deny(deny)) = &answer
-            && deny.interrupt == Some(true)
-        {
-            self.turns.was_refused = true;
-        }
         if let Body::Permission(request) = &question.body {
             self.reducer.answered(request.request_id());
+            if let Answer::Permission(PermissionResult::Deny(deny)) = &answer {
+                self.show.refused(&request.tool_use_id);
+                self.turns.was_refused |= deny.interrupt == Some(true);
+            }
         }
         question.answer(answer);
         Ok(())

@@ -143,7 +143,10 @@ fn describe(request: &PermissionRequest, input: &Json) -> String {
     let title = match (&request.title, &tool, &changed) {
         (Some(title), ..) => title.clone(),
         (None, ToolInput::Bash(_), _) => format!("{who} wants to run a command"),
-        (None, _, Some((path, _))) => format!("{who} wants to change {path}"),
+        (None, _, Some((path, _))) => {
+            let act = if std::path::Path::new(path).exists() { "change" } else { "create" };
+            format!("{who} wants to {act} {path}")
+        }
         _ => format!("{who} wants to use {name}"),
     };
     let mut text = format!("{STRONG}{}{STRONG:#}\n", visible(&title));
