@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub(crate) heard: AtomicU64,
     /// A request got no answer, and nothing else was heard either.
     pub(crate) wedged: AtomicBool,
-    pub(crate) on_stderr: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub(crate) on_stderr: Option<crate::options::OnStderr>,
     pub(crate) mirror: Option<crate::store::Mirror>,
     info: OnceLock<reply::Initialize>,
     pid: Option<u32>,
