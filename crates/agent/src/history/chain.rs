@@ -14,54 +14,41 @@ use super::lines::{Lines, failed};
 use super::scan::{Kind, Name, Scan};
 use crate::Error;
 
-/// Where a record is, and what it hangs on.
+/// Where a record is, and what it hangs on: 64 bytes, because a transcript can have a million of them.
 #[derive(Debug)]
 struct Entry {
     uuid: Name,
-    parent: Option<Name>,
+    parent: Name,
     offset: u64,
+    /// The answer of the model that it is a part of.
+    answer: Answer,
     length: u32,
+    /// The subagent that wrote it.
+    agent: u32,
     kind: Kind,
     /// Not one of the main conversation's messages that people see.
     is_aside: bool,
     is_sidechain: bool,
 }
 
+/// An answer of the model: what all its records share. 0 is none.
+type Answer = u64;
+
 /// The records of a transcript that have a place in its tree.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     entries: Vec<Entry>,
-    /// The entry that counts for a name: the last.
-    places: HashMap<Name, u32>,
+    /// The entry that counts for a name (the last), in the order of the names.
+    places: Vec<(Name, u32)>,
     logical_parents: HashMap<u32, Name>,
-    /// Entries that are part of an answer of the model, by the answer.
-    answers: HashMap<Name, Vec<u32>>,
-    /// The calls that an entry makes.
-    calls: HashMap<Name, Caller>,
-    /// The entries that are results of tools, and what they answer.
-    results: Vec<ToolResult>,
+    /// Calls of tools and the entries that make them.
+    calls: Vec<(Name, u32)>,
+    /// Entries that are results of tools, and the calls that they answer.
+    results: Vec<(u32, Name)>,
+    /// For a result whose parent is not the record of its call: that record.
+    sources: HashMap<u32, Name>,
     /// Lines that are no record.
     pub(super) skipped: u64,
-}
-
-#[derive(Debug)]
-struct ToolResult {
-    at: u32,
-    agent: Option<Name>,
-    source: Option<Name>,
-    calls: Vec<Name>,
-}
-
-/// Who made a call.
-#[derive(Debug, Clone, Copy)]
-enum Caller {
-    One {
-        at: u32,
-        answer: Name,
-        agent: Option<Name>,
-    },
-    /// Two answers claim the call, so it says nothing.
-    Several,
 }
 
 /// Where a record's line is.
@@ -91,52 +78,57 @@ impl Index {
                 None => index.skipped += 1,
             }
         }
+        index.places.sort_unstable();
+        // Of several with one name the last comes last.
+        index.places.reverse();
+        index.places.dedup_by_key(|(name, _)| *name);
+        index.places.reverse();
         Ok(index)
     }
 
     fn add(&mut self, scan: Scan, offset: u64, length: usize) {
         let (Some(uuid), true) = (scan.uuid, scan.kind.is_linked()) else { return };
         let (Ok(at), Ok(length)) = (u32::try_from(self.entries.len()), u32::try_from(length)) else { return };
+        let message = scan.message;
+        let answer = message.id.filter(|_| scan.kind == Kind::Assistant);
         self.entries.push(Entry {
             uuid,
-            parent: scan.parent,
+            parent: scan.parent.unwrap_or(Name::NONE),
             offset,
+            answer: answer.map_or(0, Name::short),
             length,
+            agent: scan.agent.map_or(0, |agent| agent.short() as u32),
             kind: scan.kind,
             is_aside: scan.is_meta || scan.is_team,
             is_sidechain: scan.is_sidechain,
         });
-        self.places.insert(uuid, at);
+        self.places.push((uuid, at));
         if let Some(parent) = scan.logical_parent {
             self.logical_parents.insert(at, parent);
         }
-        let message = scan.message;
-        match (scan.kind, message.id) {
-            (Kind::Assistant, Some(answer)) => {
-                self.answers.entry(answer).or_default().push(at);
-                for call in message.calls {
-                    let caller = Caller::One { at, answer, agent: scan.agent };
-                    let known = self.calls.entry(call).or_insert(caller);
-                    *known = match *known {
-                        Caller::One { answer: other, .. } if other == answer => caller,
-                        _ => Caller::Several,
-                    };
-                }
+        if answer.is_some() {
+            self.calls.extend(message.calls.into_iter().map(|call| (call, at)));
+        } else if scan.kind == Kind::User && scan.parent.is_some() {
+            if let Some(source) = scan.source.filter(|source| Some(*source) != scan.parent) {
+                self.sources.insert(at, source);
             }
-            (Kind::User, _) if !message.answers.is_empty() && scan.parent.is_some() => {
-                self.results.push(ToolResult {
-                    at,
-                    agent: scan.agent,
-                    source: scan.source,
-                    calls: message.answers,
-                });
-            }
-            _ => {}
+            self.results.extend(message.answers.into_iter().map(|call| (at, call)));
         }
     }
 
     fn entry(&self, at: u32) -> &Entry {
         &self.entries[at as usize]
+    }
+
+    /// The entry that counts for a name.
+    fn find(&self, name: Name) -> Option<u32> {
+        let at = self.places.binary_search_by_key(&name, |(name, _)| *name).ok()?;
+        Some(self.places[at].1)
+    }
+
+    fn parent(&self, at: u32) -> Option<u32> {
+        let parent = self.entry(at).parent;
+        (parent != Name::NONE).then(|| self.find(parent)).flatten()
     }
 
     /// The conversation, from the first message to the last: the places of its messages.
@@ -167,12 +159,17 @@ impl Index {
 
     /// The last message of the conversation: the last in the file of those that end a branch.
     fn leaf(&self) -> Option<u32> {
-        let parents: HashSet<Name> = self.entries.iter().filter_map(|entry| entry.parent).collect();
+        let mut is_parent = vec![false; self.entries.len()];
+        for at in 0..self.entries.len() as u32 {
+            if let Some(parent) = self.parent(at) {
+                is_parent[parent as usize] = true;
+            }
+        }
         // Each record is passed once, however many branches end above it.
         let mut seen = vec![false; self.entries.len()];
         let (mut best, mut best_aside) = (None, None);
         for (at, entry) in self.entries.iter().enumerate() {
-            if parents.contains(&entry.uuid) {
+            if self.find(entry.uuid).is_some_and(|place| is_parent[place as usize]) {
                 continue;
             }
             let mut next = Some(at as u32);
@@ -192,10 +189,6 @@ impl Index {
         best.or(best_aside)
     }
 
-    fn parent(&self, at: u32) -> Option<u32> {
-        self.places.get(&self.entry(at).parent?).copied()
-    }
-
     /// From a record to the root, and turned round.
     fn walk(&self, leaf: u32, through_compactions: bool) -> Vec<u32> {
         let mut seen = vec![false; self.entries.len()];
@@ -207,7 +200,7 @@ impl Index {
             chain.push(at);
             next = self.parent(at).or_else(|| {
                 let before = self.logical_parents.get(&at).filter(|_| through_compactions)?;
-                self.places.get(before).copied()
+                self.find(*before)
             });
         }
         chain.reverse();
@@ -216,76 +209,106 @@ impl Index {
 
     /// Puts back the calls and results of an answer that are on side branches only because they ran at the same time.
     fn with_parallel_results(&self, chain: Vec<u32>) -> Vec<u32> {
-        let on_chain: HashSet<u32> = chain.iter().copied().collect();
-        let mut answer_of = HashMap::new();
+        let mut on_chain = vec![false; self.entries.len()];
         // The last record of each answer that is on the chain.
-        let mut anchors = HashMap::new();
-        for (answer, parts) in &self.answers {
-            for at in parts {
-                answer_of.insert(*at, *answer);
+        let mut anchors: HashMap<Answer, u32> = HashMap::new();
+        for &at in &chain {
+            on_chain[at as usize] = true;
+        }
+        let is_off = |at: u32| !on_chain[at as usize] && self.find(self.entry(at).uuid) == Some(at);
+        let wanted = self.answers_off_the_chain(is_off);
+        if wanted.is_empty() {
+            return chain;
+        }
+        for &at in &chain {
+            let answer = self.entry(at).answer;
+            if wanted.contains(&answer) {
+                anchors.insert(answer, at);
             }
         }
-        for at in &chain {
-            if let Some(answer) = answer_of.get(at) {
-                anchors.insert(*answer, *at);
+        let mut missing: HashMap<Answer, Vec<u32>> = HashMap::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if anchors.contains_key(&entry.answer) && is_off(at as u32) {
+                missing.entry(entry.answer).or_default().push(at as u32);
             }
         }
-        let counts = |at: u32| self.places.get(&self.entry(at).uuid) == Some(&at) && !on_chain.contains(&at);
-        let mut missing: HashMap<Name, Vec<u32>> = HashMap::new();
-        for answer in anchors.keys() {
-            let parts = self.answers.get(answer).into_iter().flatten().copied().filter(|at| counts(*at));
-            missing.entry(*answer).or_default().extend(parts);
-        }
-        let mut answered: HashSet<Name> = HashSet::new();
-        let mut strays = Vec::new();
-        for result in &self.results {
-            if on_chain.contains(&result.at) {
-                answered.extend(&result.calls);
-                continue;
-            }
-            if !counts(result.at) {
-                continue;
-            }
-            let answer = self.parent(result.at).and_then(|parent| answer_of.get(&parent));
-            match answer.filter(|answer| anchors.contains_key(answer)) {
-                Some(answer) => {
-                    answered.extend(&result.calls);
-                    missing.entry(*answer).or_default().push(result.at);
-                }
-                None => strays.push(result),
+        let (mut answered, mut strays) = (HashSet::new(), Vec::new());
+        for &(at, call) in &self.results {
+            let answer = self.parent(at).map_or(0, |parent| self.entry(parent).answer);
+            if on_chain[at as usize] {
+                answered.insert(call);
+            } else if anchors.contains_key(&answer) && is_off(at) {
+                answered.insert(call);
+                push_once(missing.entry(answer).or_default(), at);
+            } else if is_off(at) {
+                strays.push((at, call));
             }
         }
         // A result that hangs elsewhere is taken only for a call that nothing else answers.
-        for result in strays {
-            let open = result.calls.iter().find_map(|call| match self.calls.get(call)? {
-                Caller::One { at, answer, agent } => {
-                    let entry = self.entry(*at);
-                    let same_writer =
-                        *agent == result.agent && entry.is_sidechain == self.entry(result.at).is_sidechain;
-                    let source = result.source.and_then(|source| self.places.get(&source));
-                    let known = same_writer || source == Some(at);
-                    (known && !answered.contains(call) && anchors.contains_key(answer)).then_some(*answer)
-                }
-                Caller::Several => None,
-            });
-            if let Some(answer) = open {
-                answered.extend(&result.calls);
-                missing.entry(answer).or_default().push(result.at);
+        let callers = self.callers(&strays);
+        for (at, call) in strays {
+            let Some(&Some(caller)) = callers.get(&call) else { continue };
+            let (result, caller_entry) = (self.entry(at), self.entry(caller));
+            let same_writer =
+                result.agent == caller_entry.agent && result.is_sidechain == caller_entry.is_sidechain;
+            let source = self.sources.get(&at).and_then(|source| self.find(*source));
+            let is_known = same_writer || source == Some(caller);
+            if is_known && anchors.contains_key(&caller_entry.answer) && answered.insert(call) {
+                push_once(missing.entry(caller_entry.answer).or_default(), at);
             }
         }
         let mut whole = Vec::with_capacity(chain.len());
         for at in chain {
             whole.push(at);
-            let Some(answer) = answer_of.get(&at).filter(|answer| anchors.get(answer) == Some(&at)) else {
+            let answer = self.entry(at).answer;
+            if anchors.get(&answer) != Some(&at) {
                 continue;
-            };
+            }
             // The answer in one piece, then the results, each in the order of the file.
-            let parts = missing.remove(answer).unwrap_or_default();
-            let (calls, results): (Vec<u32>, Vec<u32>) =
+            let parts = missing.remove(&answer).unwrap_or_default();
+            let (calls, mut results): (Vec<u32>, Vec<u32>) =
                 parts.into_iter().partition(|at| self.entry(*at).kind == Kind::Assistant);
+            results.sort_unstable();
             whole.extend(calls);
             whole.extend(results);
         }
         whole
+    }
+
+    /// The answers of which a part or a result may be missing; none for most transcripts, and then nothing is to do.
+    fn answers_off_the_chain(&self, is_off: impl Fn(u32) -> bool) -> HashSet<Answer> {
+        let mut wanted: HashSet<Answer> = HashSet::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if entry.answer != 0 && is_off(at as u32) {
+                wanted.insert(entry.answer);
+            }
+        }
+        let off: Vec<(u32, Name)> = self.results.iter().copied().filter(|(at, _)| is_off(*at)).collect();
+        let callers = self.callers(&off);
+        for (at, call) in off {
+            let parent = self.parent(at);
+            let caller = callers.get(&call).copied().flatten();
+            wanted.extend(parent.into_iter().chain(caller).map(|at| self.entry(at).answer));
+        }
+        wanted.remove(&0);
+        wanted
+    }
+
+    /// Who made these calls; nobody for a call that two answers claim, because it says nothing.
+    fn callers(&self, results: &[(u32, Name)]) -> HashMap<Name, Option<u32>> {
+        let asked: HashSet<Name> = results.iter().map(|(_, call)| *call).collect();
+        let mut callers: HashMap<Name, Option<u32>> = HashMap::new();
+        for &(call, at) in self.calls.iter().filter(|(call, _)| asked.contains(call)) {
+            let same = |other: &u32| self.entry(*other).answer == self.entry(at).answer;
+            let known = callers.entry(call).or_insert(Some(at));
+            *known = known.filter(same).map(|_| at);
+        }
+        callers
+    }
+}
+
+fn push_once(list: &mut Vec<u32>, at: u32) {
+    if !list.contains(&at) {
+        list.push(at);
     }
 }

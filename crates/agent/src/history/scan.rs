@@ -12,6 +12,14 @@ use crate::stream::Json;
 pub(crate) struct Name(u128);
 
 impl Name {
+    /// No name has this.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// Half of it: enough for what is few in a file. Never 0.
+    pub(crate) fn short(self) -> u64 {
+        ((self.0 ^ (self.0 >> 64)) as u64).max(1)
+    }
+
     pub(crate) fn of(text: &str) -> Self {
         let uuid = (text.len() == 36).then(|| uuid::Uuid::try_parse(text).ok()).flatten();
         Self(uuid.map_or_else(|| hash(text), |uuid| uuid.as_u128()))
