@@ -228,7 +228,8 @@ pub mod sessions {
     //! # Stores
     //!
     //! A [`Store`](crate::store::Store) keeps transcripts elsewhere: in other files, in memory, in SQLite (feature `sqlite`), or
-    //! wherever you implement it. The tests that a store must pass are public:
+    //! wherever you implement it. With the option [`store`](crate::Options::store) a session is copied to it as it goes on, and
+    //! resumed from it where the CLI does not have it. The tests that a store must pass are public:
     //! [`store::conformance`](crate::store::conformance).
 }
 
@@ -320,6 +321,8 @@ pub mod migration {
     //!   stream but the CLI's end.
     //! - A failed turn is an error only for [`ask`](crate::ask()).
     //! - The input is not closed at the first result: background work keeps it open.
+    //! - Without [`system_prompt`](crate::Options::system_prompt) the model has Claude Code's own; the official SDKs begin with an
+    //!   empty one (`system_prompt("")`).
     //! - Settings are read as the CLI reads them by itself, unless [`setting_sources`](crate::Options::setting_sources) says
     //!   otherwise.
 }

@@ -69,10 +69,12 @@ pub use summary::{Digest, Summary};
 pub use transcript::{Messages, Reading, Subagent, Transcript};
 pub use view::{Call, Outcome, Piece, View, headline};
 
+pub(crate) use change::plain;
 pub(crate) use fields::Fields;
 pub(crate) use lines::{Lines, failed};
 pub(crate) use scan::{Name, Scan};
 pub(crate) use summary::digest;
+pub(crate) use time::format as format_time;
 #[cfg(feature = "sqlite")]
 pub(crate) use time::{from_millis, millis};
 

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::session::{Callbacks, Limits};
-use crate::stream::{Initialize, Json, TranscriptMirror};
+use crate::stream::{Initialize, Json};
 use crate::transport::{Launch, SpawnWith};
 use crate::{Error, program};
 
@@ -30,6 +30,7 @@ mod output;
 mod prompt;
 mod session;
 mod settings;
+mod storing;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -80,8 +81,7 @@ pub struct Options {
     /// How long and how much the session waits and keeps.
     pub(crate) limits: Limits,
     pub(crate) callbacks: Callbacks,
-    /// Who is given copies of transcript records.
-    pub(crate) mirror: Option<Arc<dyn Fn(&TranscriptMirror) + Send + Sync>>,
+    storing: storing::Storing,
     /// Another way to start the CLI.
     pub(crate) spawn_with: Option<Arc<SpawnWith>>,
     /// Who is told each line of the CLI's stderr.

@@ -231,14 +231,8 @@ impl Reducer {
         self.open_call(call)
     }
 
-    /// Puts a call with its whole input into the table, and says so unless that is known.
+    /// Puts a call with its whole input into the table, and says so.
     fn open_call(&mut self, call: ToolCall) -> Arc<ToolCall> {
-        if let Some(open) = self.state.calls.get(&call.id)
-            && open.complete
-            && *open.call == call
-        {
-            return open.call.clone();
-        }
         let call = Arc::new(call);
         if !self.early.contains(&call.id) {
             self.state.calls.insert(call.id.clone(), OpenCall { call: call.clone(), complete: true });

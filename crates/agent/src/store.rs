@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! Reading from a store is reading files: [`materialise`] into a [`Library`](crate::history::Library) of a temporary
-//! directory, and all of [`history`](crate::history) is there.
+//! Reading from a store is reading files: [`open`] brings a session into temporary ones, and all that
+//! [`history`](crate::history) can do with a transcript is there.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -33,6 +33,7 @@ use crate::Error;
 use crate::history::{Digest, Summary};
 use crate::stream::Json;
 
+mod change;
 pub mod conformance;
 mod file;
 mod memory;
@@ -41,6 +42,7 @@ mod mirror;
 mod sqlite;
 mod transfer;
 
+pub use change::{Opened, fork, open, rename, tag};
 pub use file::FileStore;
 pub use memory::MemoryStore;
 pub use mirror::{Lost, Mirror, Pace};

@@ -1,5 +1,6 @@
 //! How much memory a large transcript takes: alone in its process, so that it can be measured.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -39,10 +40,8 @@ fn a_large_transcript_takes_little_memory() {
     let before = peak();
     let library = Library::at(dir.path());
     let transcript = library.open(id, None).unwrap();
-    assert_eq!(
-        transcript.messages().unwrap().map(|record| record.unwrap().text().len() as u64).count() as u64,
-        MESSAGES
-    );
+    let texts = transcript.messages().unwrap().map(|record| record.unwrap().text());
+    assert_eq!(texts.filter(|text| text.ends_with("789")).count() as u64, MESSAGES);
     transcript.export(&Export::new(Format::Json), &mut std::io::sink()).unwrap();
     transcript.export(&Export::new(Format::Markdown), &mut std::io::sink()).unwrap();
     assert_eq!(library.search(&Filter::default(), &Search::new("15999 0123")).unwrap().count(), 1);

@@ -382,5 +382,25 @@ async fn hl_mcp_01_tools_are_served_before_the_session_has_begun() {
         assert_eq!(answer["response"]["mcp_response"]["result"]["content"][0]["text"], "3.5", "{answer}");
     };
     let (connected, ()) = tokio::join!(options.connect_over(transport), serve);
-    connected.unwrap();
+    assert!(connected.is_ok());
+}
+
+#[tokio::test]
+async fn what_the_cli_writes_down_is_copied_to_a_store() {
+    use oarlock_agent::store::{Key, MemoryStore, load_all};
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().config_dir(dir.path()).store(store.clone());
+    let (_session, events, mut cli) = session(options).await;
+    let id = "1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b";
+    let file = dir.path().join("projects/-w").join(format!("{id}.jsonl"));
+    let record =
+        json!({"type": "user", "uuid": "u", "sessionId": id, "message": {"role": "user", "content": "hi"}});
+    cli.say(json!({"type": "transcript_mirror", "filePath": file, "entries": [record]})).await;
+    cli.result().await;
+    cli.fall_silent();
+    assert_eq!(tags(events).await, ["result"], "the copies are not shown");
+    let stored = load_all(store.as_ref(), &Key::new("-w", id)).await.unwrap().unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].value(), record);
 }

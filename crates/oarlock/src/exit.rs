@@ -14,7 +14,7 @@ Exit codes:
   6  a limit was reached: turns, money, time (`run`)
 130  Ctrl-C, 143 a signal ended it (`run`)
 
-`oarlock claude` passes on the exit code of `claude`.";
+`oarlock claude` passes on the exit code of `claude`; `oarlock script` ends as its script says.";
 
 /// The exit code after Ctrl-C, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;

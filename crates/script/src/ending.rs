@@ -128,8 +128,11 @@ impl Turn<'_, '_> {
         player.send(&result).await?;
         let own: Vec<String> =
             self.uuids.iter().filter(|uuid| !self.steered.contains(uuid)).cloned().collect();
-        let is_aborted = reason.starts_with("aborted");
-        player.tell_lifecycle(&own, if is_aborted { "cancelled" } else { "completed" }).await?;
+        let state = match reason {
+            "aborted_streaming" | "aborted_tools" | "api_error" | "budget_exhausted" => "cancelled",
+            _ => "completed",
+        };
+        player.tell_lifecycle(&own, state).await?;
         if player.state().queue.is_empty() {
             player.tell_state("idle").await?;
         }

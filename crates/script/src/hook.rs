@@ -120,16 +120,9 @@ impl Player<'_> {
     async fn call_back(&self, request: Value, timeout: Option<f64>, in_turn: bool) -> Result<Verdict, Stop> {
         let Some(seconds) = timeout else { return Ok(self.ask(request, in_turn).await?.into()) };
         let id = self.request(request, in_turn).await?;
-        let answered = self.until(|state| match state.pending.get_mut(&id) {
-            Some(pending) if pending.answer.is_some() => Some(pending.answer.take()),
-            Some(_) if state.is_closed => Some(Some(Answer::Closed)),
-            Some(_) => None,
-            None => Some(None),
-        });
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        if let Ok(answer) = tokio::time::timeout(time, answered).await {
-            self.state().pending.remove(&id);
-            return Ok(answer.ok_or(Stop::Interrupted { tool: true })?.into());
+        if let Ok(answer) = tokio::time::timeout(time, self.answer_to(&id, in_turn)).await {
+            return Ok(answer?.into());
         }
         self.withdraw(&id).await?;
         Ok(Verdict::TimedOut)

@@ -207,13 +207,16 @@ impl Player<'_> {
         } else {
             json!({ "still_queued": queued })
         };
-        if is_running {
-            for pending in pending {
-                self.withdraw(&pending).await?;
-            }
+        let pending = if is_running { pending } else { Vec::new() };
+        for id in &pending {
+            self.send(&json!({ "type": "control_cancel_request", "request_id": id })).await?;
         }
         self.answer(id, Some(body)).await?;
-        self.change(|state| state.is_interrupted |= state.is_running);
+        // Only now does the turn learn of it, so that the answer comes first.
+        self.change(|state| {
+            state.pending.retain(|id, _| !pending.contains(id));
+            state.is_interrupted |= state.is_running;
+        });
         Ok(())
     }
 

@@ -72,7 +72,7 @@ impl Player<'_> {
         self.until_none_is(Status::Greeting).await;
         for name in self.claim_servers(Status::Greeted, Status::Listing) {
             let message = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-            self.ask(json!({ "subtype": "mcp_message", "server_name": name, "message": message }), true)
+            self.ask(json!({ "subtype": "mcp_message", "server_name": name, "message": message }), false)
                 .await?;
             let reply = self.call_server(&name, "tools/list", None).await?;
             self.change(|state| {
@@ -140,7 +140,9 @@ impl Player<'_> {
             lay(&mut message, json!({ "params": params }));
         }
         let request = json!({ "subtype": "mcp_message", "server_name": server, "message": message });
-        Ok(match self.ask(request, true).await? {
+        // An interrupt withdraws a call, but no handshake: the server is there for the next turn too.
+        let in_turn = method == "tools/call";
+        Ok(match self.ask(request, in_turn).await? {
             Answer::Success(mut body) => {
                 let mut reply = body["mcp_response"].take();
                 match reply.get("error") {

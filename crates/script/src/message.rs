@@ -80,7 +80,7 @@ impl Turn<'_, '_> {
                 let delta = json!({ "type": "text_delta", "text": piece });
                 self.stream_delta(index, delta).await?;
                 said += piece.len();
-                if let Err(stop) = self.player.pause(pause, false).await {
+                if let Err(stop) = self.pause(pause, false).await {
                     // What was said stays said.
                     self.show_block(json!({ "type": "text", "text": &text[..said] }), json!({})).await?;
                     return Err(stop);
@@ -106,7 +106,7 @@ impl Turn<'_, '_> {
                 self.player.system("thinking_tokens", estimate).await?;
                 let delta = json!({ "type": "thinking_delta", "thinking": piece });
                 self.stream_delta(index, delta).await?;
-                self.player.pause(Duration::ZERO, false).await?;
+                self.pause(Duration::ZERO, false).await?;
             }
             let delta = json!({ "type": "signature_delta", "signature": signature });
             self.stream_delta(index, delta).await?;
@@ -141,16 +141,24 @@ impl Turn<'_, '_> {
 
     /// Ends the open message, if there is one.
     pub(crate) async fn close_message(&mut self, reason: &str) -> Result<(), Stop> {
-        let Some(message) = &self.message else { return Ok(()) };
+        match self.finish_message(reason).await? {
+            Some(stop) => Ok(self.player.send(&stop).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the open message but for its last event, which is given back if there is one.
+    pub(crate) async fn finish_message(&mut self, reason: &str) -> Result<Option<Value>, Stop> {
+        let Some(message) = &self.message else { return Ok(None) };
         let (model, tokens) = (message.model.clone(), message.tokens);
         let delta = json!({ "stop_reason": reason, "stop_sequence": null });
         let usage = json!({ "output_tokens": tokens.output });
         self.stream(json!({ "type": "message_delta", "delta": delta, "usage": usage }), json!({})).await?;
-        self.stream(json!({ "type": "message_stop" }), json!({})).await?;
+        let stop = self.streams().then(|| self.event_frame(json!({ "type": "message_stop" }), json!({})));
         self.message = None;
         self.stop_reason = reason.into();
         self.spend(&model, tokens);
-        Ok(())
+        Ok(stop)
     }
 
     /// Breaks the open message off, as an interrupt does.
@@ -172,9 +180,13 @@ impl Turn<'_, '_> {
     }
 
     async fn stream(&self, event: Value, fields: Value) -> Result<(), Stop> {
-        if !self.streams() {
-            return Ok(());
+        if self.streams() {
+            self.player.send(&self.event_frame(event, fields)).await?;
         }
+        Ok(())
+    }
+
+    fn event_frame(&self, event: Value, fields: Value) -> Value {
         let id = self.message.as_ref().map(|message| message.id.as_str());
         let mut frame = json!({
             "type": "stream_event",
@@ -183,7 +195,7 @@ impl Turn<'_, '_> {
             "api_message_id": id,
         });
         lay(&mut frame, fields);
-        Ok(self.player.send(&self.player.sign(frame)).await?)
+        self.player.sign(frame)
     }
 
     async fn stream_delta(&self, index: u64, delta: Value) -> Result<(), Stop> {
@@ -205,7 +217,7 @@ impl Turn<'_, '_> {
             message.blocks += 1;
             message.tokens.output += length.div_ceil(TOKEN) as u64;
         }
-        self.player.pause(Duration::ZERO, false).await
+        self.pause(Duration::ZERO, false).await
     }
 
     /// The assistant frame of one finished block. A foreground subagent keeps its prose to itself.

@@ -248,21 +248,19 @@ impl<'a> Player<'a> {
 
     /// Writes bytes as they are. After stdout is closed, nowhere.
     pub(crate) async fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
-        let mut out = self.out.lock().await;
-        let Some(out) = out.as_mut() else { return Ok(()) };
-        out.write_all(bytes).await?;
-        out.flush().await
+        self.write_ahead(bytes).await?;
+        match self.out.lock().await.as_mut() {
+            Some(out) => out.flush().await,
+            None => Ok(()),
+        }
     }
 
-    /// Copies a whole file to stdout, in large writes.
-    pub(crate) async fn copy(&self, path: &std::path::Path) -> std::io::Result<()> {
-        let mut file = tokio::fs::File::open(path).await?;
-        file.set_max_buf_size(COPY_BYTES);
-        let mut reader = tokio::io::BufReader::with_capacity(COPY_BYTES, file);
-        let mut out = self.out.lock().await;
-        let Some(out) = out.as_mut() else { return Ok(()) };
-        tokio::io::copy_buf(&mut reader, out).await?;
-        out.flush().await
+    /// Writes bytes without waiting until they have left.
+    pub(crate) async fn write_ahead(&self, bytes: &[u8]) -> std::io::Result<()> {
+        match self.out.lock().await.as_mut() {
+            Some(out) => out.write_all(bytes).await,
+            None => Ok(()),
+        }
     }
 
     pub(crate) async fn close_stdout(&self) {
@@ -320,19 +318,29 @@ impl<'a> Player<'a> {
     /// Sends a request to the host and waits for its answer.
     pub(crate) async fn ask(&self, request: Value, in_turn: bool) -> Result<Answer, Stop> {
         let id = self.request(request, in_turn).await?;
+        self.answer_to(&id, in_turn).await
+    }
+
+    /// Waits for the answer to a request.
+    pub(crate) async fn answer_to(&self, id: &str, in_turn: bool) -> Result<Answer, Stop> {
         let answer = self
-            .until(|state| match state.pending.get_mut(&id) {
+            .until(|state| match state.pending.get_mut(id) {
                 Some(pending) => match pending.answer.take() {
                     Some(answer) => Some(Some(answer)),
                     None if state.is_closed => Some(Some(Answer::Closed)),
+                    // It was sent while the interrupt withdrew the others.
+                    None if in_turn && state.is_interrupted => Some(None),
                     None => None,
                 },
                 // Withdrawn by an interrupt.
                 None => Some(None),
             })
             .await;
-        self.state().pending.remove(&id);
-        answer.ok_or(Stop::Interrupted { tool: true })
+        let is_pending = self.state().pending.remove(id).is_some();
+        if answer.is_none() && is_pending {
+            self.withdraw(id).await?;
+        }
+        answer.ok_or(Stop::Interrupted { tool: false })
     }
 
     /// Sends a request to the host and gives its id.
@@ -367,8 +375,6 @@ impl<'a> Player<'a> {
         scope
     }
 }
-
-const COPY_BYTES: usize = 1 << 20;
 
 /// Lays the fields of `over` over those of `under`.
 pub(crate) fn lay(under: &mut Value, over: Value) {

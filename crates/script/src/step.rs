@@ -1,8 +1,11 @@
 //! The steps of a turn.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::fs::File;
+use tokio::io::AsyncReadExt;
 
 use crate::play::Outcome;
 use crate::player::{State, Stop};
@@ -14,7 +17,7 @@ impl Turn<'_, '_> {
     /// Plays steps; those of subagents come through here again.
     pub(crate) async fn run(&mut self, steps: &[Step]) -> Result<(), Stop> {
         for step in steps {
-            self.player.pause(step.after, false).await?;
+            self.pause(step.after, false).await?;
             Box::pin(self.step(&step.act)).await?;
         }
         Ok(())
@@ -58,7 +61,7 @@ impl Turn<'_, '_> {
                 match cancel_after {
                     Some(time) => {
                         let id = player.request(request, self.is_main()).await?;
-                        player.pause(*time, false).await?;
+                        self.pause(*time, false).await?;
                         player.withdraw(&id).await?;
                     }
                     None if *forget => drop(player.request(request, self.is_main()).await?),
@@ -82,11 +85,7 @@ impl Turn<'_, '_> {
                 }
             }
             Act::Play(path) => {
-                let path = player.scenario.folder.join(path);
-                if let Err(error) = player.copy(&path).await {
-                    player.complain(&format!("failed to play {}: {error}", path.display())).await?;
-                    return Err(Stop::Exit(Outcome::exit(1)));
-                }
+                self.copy(&player.scenario.folder.join(path)).await?;
             }
             Act::End(fields) => {
                 let fields = template::fill_value(&Value::Object(fields.clone()), &player.scope(&self.scope));
@@ -101,6 +100,48 @@ impl Turn<'_, '_> {
             Act::CloseStdout => player.close_stdout().await,
         }
         Ok(())
+    }
+
+    /// A pause that an interrupt ends, unless this runs in the background.
+    pub(crate) async fn pause(&self, time: Duration, in_tool: bool) -> Result<(), Stop> {
+        if self.is_main() {
+            return self.player.pause(time, in_tool).await;
+        }
+        tokio::time::sleep(time).await;
+        Ok(())
+    }
+
+    /// Copies a file of lines to stdout, in large writes that end with a line, so that answers find a gap.
+    async fn copy(&self, path: &Path) -> Result<(), Stop> {
+        const CHUNK: usize = 1 << 20;
+        let fail = async |error: std::io::Error| {
+            let _ = self.player.complain(&format!("failed to play {}: {error}", path.display())).await;
+            Stop::Exit(Outcome::exit(1))
+        };
+        let mut file = match File::open(path).await {
+            Ok(file) => file,
+            Err(error) => return Err(fail(error).await),
+        };
+        file.set_max_buf_size(CHUNK);
+        let mut buffer = Vec::with_capacity(2 * CHUNK);
+        loop {
+            buffer.reserve(CHUNK);
+            let read = match file.read_buf(&mut buffer).await {
+                Ok(read) => read,
+                Err(error) => return Err(fail(error).await),
+            };
+            let whole = match read {
+                0 => buffer.len(),
+                _ => buffer.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            };
+            // The next chunk is read while this one leaves.
+            self.player.write_ahead(&buffer[..whole]).await?;
+            buffer.drain(..whole);
+            if read == 0 {
+                return Ok(self.player.write(&[]).await?);
+            }
+            self.pause(Duration::ZERO, false).await?;
+        }
     }
 
     pub(crate) fn is_main(&self) -> bool {
@@ -138,7 +179,8 @@ impl Turn<'_, '_> {
         self.tell_requesting().await?;
         let most = player.launch.variable("CLAUDE_CODE_MAX_RETRIES").and_then(|most| most.parse().ok());
         // A bad request is not tried again.
-        let retries = error.retries.or(most).unwrap_or(if error.status == 400 { 0 } else { 2 });
+        let is_worth_it = !matches!(error.status, 400 | 404 | 413);
+        let retries = error.retries.unwrap_or(if is_worth_it { most.unwrap_or(2) } else { 0 });
         let kind = error_kind(error.status);
         for attempt in 1..=retries {
             let delay = 500 << attempt.min(6).saturating_sub(1);
@@ -150,7 +192,7 @@ impl Turn<'_, '_> {
                 "error": if error.status == 529 { "overloaded" } else { kind },
             });
             player.system("api_retry", fields).await?;
-            player.pause(Duration::from_millis(1), false).await?;
+            self.pause(Duration::from_millis(1), false).await?;
         }
         if error.recover {
             return Ok(());

@@ -70,24 +70,23 @@ impl Turn<'_, '_> {
             self.use_tool(&id, &tool.name, &input, fields).await?;
             uses.push(Use { tool, id, input });
         }
-        self.close_message("tool_use").await?;
-        // A budget that is spent leaves the tools announced and not run.
-        self.check_budget()?;
+        // Tools begin while the message still ends: a host may be asked before it sees `message_stop`.
+        let mut last_event = self.finish_message("tool_use").await?;
         let mut calls = Vec::new();
         let mut stop = None;
-        if parallel {
-            let this = &*self;
-            let ends = join_all(uses.iter().map(|each| this.run_use(each))).await;
-            for (each, end) in uses.iter().zip(ends) {
-                self.show_end(each, end, &mut calls, &mut stop).await?;
-            }
-        } else {
-            for each in &uses {
-                let end = match stop {
-                    None => self.run_use(each).await,
-                    // Once the turn is over, the uses that are left are rejected unasked.
-                    Some(_) => Ok(rejected(&each.id)),
-                };
+        let groups = if parallel { vec![uses.as_slice()] } else { uses.chunks(1).collect() };
+        for group in groups {
+            let ends = match (&stop, self.check_budget()) {
+                (None, Ok(())) => self.run_uses(group, last_event.take()).await?,
+                // A budget that is spent leaves the tools announced and not run.
+                (None, Err(spent)) => {
+                    self.run_uses(&[], last_event.take()).await?;
+                    return Err(spent);
+                }
+                // Once the turn is over, the uses that are left are rejected unasked.
+                (Some(_), _) => group.iter().map(|each| Ok(rejected(&each.id))).collect(),
+            };
+            for (each, end) in group.iter().zip(ends) {
                 self.show_end(each, end, &mut calls, &mut stop).await?;
             }
         }
@@ -100,6 +99,23 @@ impl Turn<'_, '_> {
             return Ok(());
         }
         Err(Stop::Ended)
+    }
+
+    /// Runs uses at the same time, and sends the last event of their message meanwhile.
+    async fn run_uses(
+        &self,
+        uses: &[Use<'_>],
+        last_event: Option<Value>,
+    ) -> Result<Vec<Result<Ended, Stop>>, Stop> {
+        let send = async {
+            match &last_event {
+                Some(event) => self.player.send(event).await,
+                None => Ok(()),
+            }
+        };
+        let (ends, sent) = tokio::join!(biased; join_all(uses.iter().map(|each| self.run_use(each))), send);
+        sent?;
+        Ok(ends)
     }
 
     async fn run_use(&self, each: &Use<'_>) -> Result<Ended, Stop> {
@@ -134,12 +150,10 @@ impl Turn<'_, '_> {
             }
             Decision::Interrupt => return Ok(Ended { is_denied: true, ..rejected(id) }),
         };
-        self.player
-            .pause(
-                if self.is_backgrounded(tool, &input) { std::time::Duration::ZERO } else { tool.lasts },
-                true,
-            )
-            .await?;
+        // What goes on in the background lasts there.
+        if !self.is_backgrounded(tool, &input) {
+            self.pause(tool.lasts, true).await?;
+        }
         let outcome = self.perform(tool, id, &input).await?;
         let mut fields = json!({ "tool_name": tool.name, "tool_input": input, "tool_use_id": id });
         let event = if outcome.is_error == Some(true) {

@@ -83,7 +83,10 @@ impl Trace {
                     continue;
                 }
             };
-            trace.entries.push(Entry { at: line.t, what });
+            // What came after the CLI had ended, it neither read nor wrote.
+            if !trace.ends_alone {
+                trace.entries.push(Entry { at: line.t, what });
+            }
         }
         if !is_recorded {
             // Bare frames answer the first prompt.

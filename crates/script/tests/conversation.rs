@@ -346,7 +346,7 @@ async fn the_api_fails_with_retries_a_synthetic_message_and_an_error_result() {
         [(401, "authentication_failed"), (429, "rate_limit"), (500, "server_error"), (529, "server_error")]
     {
         let mut host = Host::start(example(&format!("error-{status}")), plain());
-        host.prompt("hi").await;
+        host.prompt_as("hi", "u-0").await;
         let retry = host.until(|frame| frame["subtype"] == "api_retry").await;
         assert_eq!(retry["error_status"], status);
         let synthetic = host.until_assistant().await;
@@ -355,6 +355,7 @@ async fn the_api_fails_with_retries_a_synthetic_message_and_an_error_result() {
         let result = host.until_result().await;
         assert_eq!((&result["subtype"], &result["is_error"]), (&json!("success"), &json!(true)));
         assert_eq!(result["api_error_status"], status);
+        assert_eq!(host.next().await.expect("a lifecycle")["state"], "cancelled");
         assert_eq!(host.end().await.0.code, 1);
     }
 }

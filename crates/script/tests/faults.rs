@@ -153,6 +153,21 @@ async fn it_copies_a_file() {
 }
 
 #[tokio::test]
+async fn a_copy_leaves_gaps_for_answers() {
+    let path = std::env::temp_dir().join(format!("oarlock-copy-{}.jsonl", std::process::id()));
+    std::fs::write(&path, "{\"type\":\"filler\"}\n".repeat(400_000)).expect("frames");
+    let script = steps(&format!("{{ play = {path:?} }}, {{ text = \"never\" }}"));
+    let mut host = Host::start(script, plain());
+    host.prompt("hi").await;
+    host.until(|frame| frame["type"] == "filler").await;
+    host.request(json!({ "subtype": "interrupt" })).await;
+    let result = host.until_result().await;
+    assert_eq!(result["subtype"], "error_during_execution");
+    assert!(host.seen.len() < 400_000, "cut short");
+    std::fs::remove_file(&path).expect("removed");
+}
+
+#[tokio::test]
 async fn lines_that_are_no_frames_end_it_and_others_are_passed_over() {
     for bad in ["{not json", "null", r#"{"type":"control_request"}"#] {
         let mut host = Host::start(example("text"), plain());

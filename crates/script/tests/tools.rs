@@ -103,6 +103,18 @@ async fn an_interrupt_stops_a_running_tool() {
 }
 
 #[tokio::test]
+async fn an_interrupt_withdraws_all_open_questions() {
+    let mut host = Host::start(example("parallel-permissions"), plain());
+    host.prompt("hi").await;
+    host.until_request("can_use_tool").await;
+    host.until_request("can_use_tool").await;
+    host.request(json!({ "subtype": "interrupt" })).await;
+    assert_eq!(host.seen.iter().filter(|frame| frame["type"] == "control_cancel_request").count(), 2);
+    let end = host.until_result().await;
+    assert_eq!(end["num_turns"], 4);
+}
+
+#[tokio::test]
 async fn several_questions_are_open_at_once_and_answered_in_any_order() {
     let mut host = Host::start(example("parallel-permissions"), plain());
     host.prompt("hi").await;
@@ -611,9 +623,10 @@ async fn a_subagent_in_the_background_asks_after_the_turn_is_over() {
     host.prompt("hi").await;
     assert_eq!(host.until_result().await["result"], "outer");
     let question = host.until_request("can_use_tool").await;
-    // Another turn runs meanwhile.
+    // Another turn runs meanwhile, and an interrupt of it is not meant for the subagent.
     host.prompt("meanwhile").await;
     assert_eq!(host.until_result().await["result"], "outer");
+    host.request(json!({ "subtype": "interrupt" })).await;
     host.answer(&question, allow(&question)).await;
     let notice = host.until(|frame| frame["subtype"] == "task_notification").await;
     assert_eq!(notice["summary"], "sub done");

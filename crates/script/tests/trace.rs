@@ -86,6 +86,7 @@ async fn bare_frames_answer_the_first_prompt() {
 async fn a_cli_that_ended_by_itself_does_so_again() {
     let trace = r#"{"t":0,"dir":"out","msg":{"type":"result","subtype":"error_during_execution"}}
 {"t":0.1,"dir":"meta","msg":{"event":"eof"}}
+{"t":0.15,"dir":"in","msg":{"type":"user"}}
 {"t":0.2,"dir":"meta","msg":{"event":"close_stdin"}}
 {"t":0.3,"dir":"meta","msg":{"event":"exit","rc":1}}"#;
     let mut host = Host::start(Script::parse(trace).expect("a trace"), Launch::default());

@@ -117,7 +117,7 @@ fn append_line(path: &Path, record: &str) -> std::io::Result<()> {
 }
 
 /// One line without characters that nobody sees; `None` when nothing is left.
-pub(super) fn plain(text: &str) -> Option<String> {
+pub(crate) fn plain(text: &str) -> Option<String> {
     let unseen = |character: char| {
         matches!(
             character,

@@ -106,6 +106,11 @@ impl Options {
 }
 
 impl Environment {
+    /// The configuration directory that was set for the CLI.
+    pub(super) fn config_dir(&self) -> Option<PathBuf> {
+        self.changes.get(OsStr::new("CLAUDE_CONFIG_DIR"))?.clone().map(PathBuf::from)
+    }
+
     /// The changes to what is inherited.
     pub(super) fn changes(&self) -> Result<BTreeMap<OsString, Option<OsString>>, Error> {
         let mut changes = BTreeMap::new();

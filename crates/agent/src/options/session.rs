@@ -10,7 +10,7 @@ use crate::stream::Initialize;
 /// The options of this file.
 #[derive(Clone, Default)]
 pub(super) struct Conversation {
-    resume: Option<String>,
+    pub(super) resume: Option<String>,
     goes_on: bool,
     fork: bool,
     session_id: Option<String>,

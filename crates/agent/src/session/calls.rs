@@ -23,6 +23,9 @@ use crate::tool::{BoxFuture, Client, Server};
 
 type Callback<A, R> = Arc<dyn Fn(A) -> BoxFuture<R> + Send + Sync>;
 
+/// Sends a message to the CLI in the name of one of the program's MCP servers.
+pub(crate) type SendFromServer = Arc<dyn Fn(String, Json) -> BoxFuture<Result<(), crate::Error>> + Send + Sync>;
+
 /// What a program has asked to be called for.
 #[derive(Clone, Default)]
 pub(crate) struct Callbacks {
@@ -91,7 +94,7 @@ enum Fallback {
 impl Calls {
     pub(crate) fn new(
         callbacks: Callbacks,
-        send: Arc<dyn Fn(String, Json) -> BoxFuture<Result<(), crate::Error>> + Send + Sync>,
+        send: SendFromServer,
     ) -> Self {
         let clients = callbacks.servers.iter().map(|server| {
             let (send, name) = (send.clone(), server.name().to_owned());

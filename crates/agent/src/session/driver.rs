@@ -182,6 +182,9 @@ impl Driver {
                 () = at(deadline) => {}
             }
         }
+        if let Some(mirror) = &self.shared.mirror {
+            mirror.flush().await;
+        }
         self.finish();
     }
 
@@ -407,9 +410,10 @@ impl Driver {
                 if self.tracker.follow(&message) {
                     self.shared.state.send_replace(self.tracker.state.clone());
                 }
-                if let (Message::TranscriptMirror(frame), Some(mirror)) = (&message, &self.shared.mirror) {
-                    mirror(frame);
-                    return;
+                match (message, &self.shared.mirror) {
+                    (Message::TranscriptMirror(frame), Some(mirror)) => return mirror.push(frame),
+                    (Message::Result(_), Some(mirror)) => mirror.hand_on(),
+                    _ => {}
                 }
                 self.queue.put(line);
             }

@@ -26,8 +26,7 @@ use queue::{Item, Queue};
 pub use state::{Phase, State, Task};
 
 use crate::stream::{
-    Content, ContentBlock, ControlRequest, Json, McpMessage, Message, Request, Response, TranscriptMirror,
-    User, decode, reply,
+    Content, ContentBlock, ControlRequest, Json, McpMessage, Message, Request, Response, User, decode, reply,
 };
 use crate::transport::Transport;
 use crate::{Error, Options};
@@ -60,8 +59,6 @@ impl Default for Limits {
     }
 }
 
-type Listen<T> = Arc<dyn Fn(&T) + Send + Sync>;
-
 /// What the handles, the stream and the driver share.
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
@@ -74,8 +71,8 @@ pub(crate) struct Shared {
     pub(crate) heard: AtomicU64,
     /// A request got no answer, and nothing else was heard either.
     pub(crate) wedged: AtomicBool,
-    pub(crate) on_stderr: Option<Arc<dyn Fn(&str) + Send + Sync>>,
-    pub(crate) mirror: Option<Listen<TranscriptMirror>>,
+    pub(crate) on_stderr: Option<crate::options::OnStderr>,
+    pub(crate) mirror: Option<crate::store::Mirror>,
     info: OnceLock<reply::Initialize>,
     pid: Option<u32>,
     requests: AtomicU64,
@@ -208,6 +205,7 @@ impl Options {
     /// When there is no `claude`, it does not start, an option is wrong, or it does not answer in time.
     pub async fn connect(self) -> Result<(Session, Events), Error> {
         let launch = self.launch()?;
+        self.bring_back().await?;
         let transport = match &self.spawn_with {
             Some(spawn) => spawn(launch)?,
             None => crate::process::spawn(launch.command(), launch.files)?,
@@ -257,7 +255,7 @@ fn start(options: &Options, transport: Transport) -> (Session, Events) {
         heard: AtomicU64::new(0),
         wedged: AtomicBool::new(false),
         on_stderr: options.on_stderr.clone(),
-        mirror: options.mirror.clone(),
+        mirror: options.mirror(),
         info: OnceLock::new(),
         pid: transport.process.as_ref().and_then(|process| process.id()),
         requests: AtomicU64::new(0),

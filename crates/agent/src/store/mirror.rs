@@ -152,6 +152,11 @@ impl Mirror {
         }
     }
 
+    /// Hands on what waits, without waiting for it.
+    pub(crate) fn hand_on(&self) {
+        self.shared.wake.notify_one();
+    }
+
     /// Waits until everything that was pushed before is stored, or lost and reported.
     pub async fn flush(&self) {
         let pushed = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).pushed;

@@ -1,21 +1,22 @@
 //! Between the CLI's files and a store.
 
+use std::collections::HashMap;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
-use super::{Key, Store, failed};
+use super::{Key, Store, failed, uuid_of};
 use crate::Error;
 use crate::history::scan::Kind;
-use crate::history::{Fields, Library, Lines, Scan, Transcript, check_id};
+use crate::history::{Fields, Library, Lines, Name, Scan, Transcript, check_id};
 use crate::stream::Json;
 
 /// How much is read before it is stored: this many records, or about this many bytes.
 const PIECE: (usize, usize) = (500, 1 << 20);
 
-/// Copies a session from the CLI's files into a store, with what its subagents did, and gives the number of records.
+/// Copies a session from the CLI's files into a store, with what its subagents did.
 ///
 /// The project is the name of the folder that the transcript is in, as it is when a [`Mirror`](super::Mirror) copies it.
 /// Running it again, or after a mirror that has lost something, adds only what is missing. Lines that are no JSON, and
@@ -23,9 +24,9 @@ const PIECE: (usize, usize) = (500, 1 << 20);
 ///
 /// # Errors
 /// When a file cannot be read, or the store fails.
-pub async fn import(transcript: &Transcript, store: &dyn Store) -> Result<u64, Error> {
+pub async fn import(transcript: &Transcript, store: &dyn Store) -> Result<(), Error> {
     let key = Key::new(transcript.project(), transcript.id());
-    let mut count = copy(transcript.path().to_owned(), &key, store).await?;
+    copy(transcript.path(), &key, store, None).await?;
     let folder = transcript.folder();
     for subagent in blocking_subagents(transcript).await? {
         let relative =
@@ -34,14 +35,11 @@ pub async fn import(transcript: &Transcript, store: &dyn Store) -> Result<u64, E
         let subpath = parts.map(|parts| parts.join("/")).unwrap_or_default();
         let key = key.sub(subpath.strip_suffix(".jsonl").unwrap_or_default());
         key.check()?;
-        count += copy(subagent.path.clone(), &key, store).await?;
         // A mirror gets what is beside the transcript as a record of it.
-        if let Some(meta) = read_meta(&subagent.path.with_extension("meta.json")).await {
-            store.append(&key, &[meta]).await?;
-            count += 1;
-        }
+        let meta = read_meta(&subagent.path.with_extension("meta.json")).await;
+        copy(&subagent.path, &key, store, meta).await?;
     }
-    Ok(count)
+    Ok(())
 }
 
 async fn blocking_subagents(transcript: &Transcript) -> Result<Vec<crate::history::Subagent>, Error> {
@@ -62,18 +60,59 @@ async fn read_meta(path: &Path) -> Option<Json> {
     .flatten()
 }
 
-/// Copies a file piece by piece.
-async fn copy(path: PathBuf, key: &Key, store: &dyn Store) -> Result<u64, Error> {
-    let mut count = 0;
+/// Copies a file piece by piece, and something more at the end.
+async fn copy(path: &Path, key: &Key, store: &dyn Store, more: Option<Json>) -> Result<(), Error> {
+    let mut stored = Nameless::of(store, key).await?;
     let mut from = Some(0);
     while let Some(at) = from {
-        let path = path.clone();
-        let (entries, next) = super::blocking(move || read_piece(&path, at)).await?;
-        store.append(key, &entries).await?;
-        count += entries.len() as u64;
+        let path = path.to_owned();
+        let (mut entries, next) = super::blocking(move || read_piece(&path, at)).await?;
         from = next;
+        if from.is_none() {
+            entries.extend(more.clone());
+        }
+        entries.retain(|entry| !stored.take(entry));
+        store.append(key, &entries).await?;
     }
-    Ok(count)
+    Ok(())
+}
+
+/// The records of a transcript in a store that have no name, by their values. (Those with a name are stored once anyway.)
+#[derive(Default)]
+struct Nameless(HashMap<Name, u64>);
+
+impl Nameless {
+    async fn of(store: &dyn Store, key: &Key) -> Result<Self, Error> {
+        let mut nameless = Self::default();
+        let mut from = Some(0);
+        while let Some(at) = from {
+            let batch = store.load(key, at).await?.unwrap_or_default();
+            for entry in batch.entries.iter().filter(|entry| uuid_of(entry).is_none()) {
+                *nameless.0.entry(Self::value(entry)).or_default() += 1;
+            }
+            from = batch.next;
+        }
+        Ok(nameless)
+    }
+
+    /// Is it there already? Each one that is there stands for one.
+    fn take(&mut self, entry: &Json) -> bool {
+        if uuid_of(entry).is_some() {
+            return false;
+        }
+        match self.0.get_mut(&Self::value(entry)) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The order of the fields may differ; the text of a tree is sorted.
+    fn value(entry: &Json) -> Name {
+        Name::of(&entry.value().to_string())
+    }
 }
 
 fn read_piece(path: &Path, from: u64) -> Result<(Vec<Json>, Option<u64>), Error> {
@@ -104,8 +143,7 @@ pub enum Existing {
 
 /// Brings a session from a store into the CLI's files, with what its subagents did, so that `claude --resume` finds it.
 ///
-/// `None` when the store has no such session. In a [`Library`] of a temporary directory this is also the way to read,
-/// search or export what a store has.
+/// `None` when the store has no such session.
 ///
 /// # Errors
 /// [`Error::SessionOpen`] when a session that is open would be replaced; otherwise when the store fails, or a file cannot

@@ -1,4 +1,5 @@
 //! The CLI's transcripts, on files like its own.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod chain;
 mod change;

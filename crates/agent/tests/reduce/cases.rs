@@ -252,6 +252,21 @@ fn a_question_during_the_stream_makes_the_call_whole() {
 }
 
 #[test]
+fn a_call_that_a_question_has_named_is_not_announced_again() {
+    let lines = outline([start("m1"), may("r1", "t1", None), block(0, tool("t1", "Bash", json!({})))]);
+    let want =
+        ["call Bash t1 at nowhere {\"command\":\"ls\"}", "may Bash t1 at nowhere run? 0 suggestions r1"];
+    assert_eq!(lines, want);
+}
+
+#[test]
+fn pieces_without_text_are_no_text() {
+    let thinking = json!({"type": "thinking_delta", "thinking": "", "estimated_tokens": 7});
+    let lines = outline([start("m1"), block(0, text("")), text_delta(0, ""), delta(1, thinking)]);
+    assert_eq!(lines, ["thinking tokens 7"]);
+}
+
+#[test]
 fn a_result_may_come_before_its_call() {
     let call = frame("m1", tool("t1", "Bash", json!({"command": "ls"})));
     let lines = outline([start("m1"), answer("t1", false, json!("x")), call, result()]);
@@ -291,9 +306,10 @@ fn a_heartbeat_is_about_the_call_that_it_names_as_its_parent() {
         beat("t1-heartbeat-1", json!("t1"), Value::Null),
         beat("t1", Value::Null, Value::Null),
         beat("t9", json!("t8"), Value::Null),
+        beat("t7-heartbeat-0", json!("t7"), json!(true)),
     ]);
     let known = "progress t1 known 30 s";
-    assert_eq!(lines[1..], [known, known, known, "progress t9 unknown 30 s"]);
+    assert_eq!(lines[1..], [known, known, known, "progress t9 unknown 30 s", "progress t7 unknown 30 s"]);
 }
 
 #[test]
@@ -336,6 +352,14 @@ fn output_of_commands_is_no_text_of_the_models() {
         "content": "<local-command-stdout>Set model to haiku</local-command-stdout>"}});
     let lines = outline([output, nothing, replayed]);
     assert_eq!(lines, ["command output \"Unknown command: /x\"", "command output \"Set model to haiku\""]);
+}
+
+#[test]
+fn a_prompt_that_looks_like_output_is_a_prompt() {
+    let prompt = json!({"type": "user", "isSynthetic": true, "message": {"role": "user",
+        "content": "<local-command-stdout>look</local-command-stdout>"}});
+    let lines: Vec<_> = Replay::of_values([prompt]).events.iter().map(outline::event).collect();
+    assert_eq!(lines, ["prompt Synthetic \"<local-command-stdout>look</local-command-stdout>\""]);
 }
 
 #[test]

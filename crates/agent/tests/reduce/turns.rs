@@ -273,6 +273,10 @@ fn a_task_that_is_no_longer_listed_is_over() {
     assert!(replay.reducer.state().tasks.contains_key("a1"));
     replay.hear(read(&list(json!([]))));
     assert!(replay.reducer.state().tasks.is_empty());
+    // The list has background tasks only.
+    replay.hear(read(&task("task_started", json!({"description": "d", "is_backgrounded": false}))));
+    replay.hear(read(&list(json!([]))));
+    assert!(replay.reducer.state().tasks.contains_key("a1"));
 }
 
 #[test]

@@ -4,8 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use oarlock_agent::Error;
-use oarlock_agent::history::{Filter, Library, Transcript};
-use oarlock_agent::store::{Existing, Key, MemoryStore, Store, import, list, load_all, materialise};
+use oarlock_agent::history::{Filter, Fork, Library, Transcript};
+use oarlock_agent::store::{
+    Existing, Key, MemoryStore, Store, fork, import, list, load_all, materialise, open, rename, tag,
+};
 use serde_json::{Value, json};
 
 const ID: &str = "00000000-0000-4000-8000-000000000001";
@@ -60,7 +62,7 @@ fn texts(transcript: &Transcript) -> Vec<String> {
 async fn a_session_goes_into_a_store_and_comes_back() {
     let (_desk, transcript) = full();
     let store = MemoryStore::new();
-    assert_eq!(import(&transcript, &store).await.unwrap(), 6);
+    import(&transcript, &store).await.unwrap();
     let key = Key::new("-w", ID);
     let stored = load_all(&store, &key).await.unwrap().unwrap();
     assert_eq!(stored.len(), 3, "what was sent to the API is left out");
@@ -146,4 +148,34 @@ async fn nothing_is_written_through_a_link_that_leads_out() {
         assert!(matches!(outcome, Err(Error::Outside { .. })), "{outcome:?}");
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
+}
+
+#[tokio::test]
+async fn a_session_of_a_store_is_read_renamed_tagged_and_forked() {
+    let (_desk, transcript) = full();
+    let store = MemoryStore::new();
+    import(&transcript, &store).await.unwrap();
+    let key = Key::new("-w", ID);
+    rename(&store, &key, " New ").await.unwrap();
+    tag(&store, &key, Some("t")).await.unwrap();
+    assert!(matches!(rename(&store, &key, "").await, Err(Error::Blank { .. })));
+    let summary = list(&store, "-w").await.unwrap().remove(0);
+    assert_eq!((summary.title.as_str(), summary.tag.as_deref()), ("New", Some("t")));
+    let opened = open(&store, &key).await.unwrap().unwrap();
+    assert_eq!(texts(&opened), ["a", "b"]);
+    assert_eq!(opened.summary().unwrap().tag.as_deref(), Some("t"), "also as files");
+    let path = opened.path().to_owned();
+    drop(opened);
+    assert!(!path.exists());
+
+    let copy = fork(&store, &key, &Fork::new()).await.unwrap();
+    assert_ne!(copy.session, ID);
+    let titles: Vec<_> = list(&store, "-w").await.unwrap().into_iter().map(|one| one.title).collect();
+    assert_eq!(titles, ["New (fork)", "New"]);
+    assert_eq!(texts(&open(&store, &copy).await.unwrap().unwrap()), ["a", "b"]);
+    tag(&store, &key, None).await.unwrap();
+    assert_eq!(list(&store, "-w").await.unwrap().iter().filter(|one| one.tag.is_some()).count(), 0);
+    let none = Key::new("-w", "00000000-0000-4000-8000-00000000000f");
+    assert!(matches!(fork(&store, &none, &Fork::new()).await, Err(Error::NoSession { .. })));
+    assert!(open(&store, &none).await.unwrap().is_none());
 }

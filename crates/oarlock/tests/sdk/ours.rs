@@ -84,7 +84,7 @@ impl Play {
     }
 
     async fn dialogue(self: Arc<Self>) -> Result<()> {
-        let (session, events) = self.options()?.connect().await?;
+        let (session, events) = self.options().connect().await?;
         let reader = tokio::spawn(Arc::clone(&self).read(events));
         let outcome = self.take_steps(&self.session().steps, &session).await;
         session.close().await?;
@@ -96,7 +96,7 @@ impl Play {
         let [Step::Send(Value::String(prompt)), steps @ ..] = self.session().steps.as_slice() else {
             bail!("a query begins with its text");
         };
-        let stream = oarlock_agent::ask(prompt.as_str()).options(self.options()?).stream().await?;
+        let stream = oarlock_agent::ask(prompt.as_str()).options(self.options()).stream().await?;
         let session = stream.session().clone();
         let reader = tokio::spawn(Arc::clone(&self).read(stream));
         self.take_steps(steps, &session).await?;
@@ -153,7 +153,7 @@ impl Play {
         Ok(())
     }
 
-    fn options(self: &Arc<Self>) -> Result<Options> {
+    fn options(self: &Arc<Self>) -> Options {
         let session = self.session();
         let given = &session.options;
         let mut options = Options::new()
@@ -165,15 +165,17 @@ impl Play {
             .forward_subagent_text(given.forward_subagent_text)
             .allowed_tools(&given.allowed_tools)
             .fork_session(given.fork);
+        if let Some(model) = &given.model {
+            options = options.model(model);
+        }
         if let Some(mode) = &given.permission_mode {
             options = options.permission_mode(mode.as_str());
         }
         if let Some(turns) = given.max_turns {
             options = options.max_turns(turns);
         }
-        if let Some(thinking) = &given.thinking {
-            let budget = thinking["budget_tokens"].as_u64().context("thinking without a budget")?;
-            options = options.thinking(Thinking::enabled(budget.try_into()?));
+        if let Some(budget) = given.thinking {
+            options = options.thinking(Thinking::enabled(budget));
         }
         if let Some(schema) = &given.schema {
             options = options.output_schema(schema.clone());
@@ -184,7 +186,7 @@ impl Play {
         if let (true, Some(previous)) = (given.resume, &self.previous) {
             options = options.resume(previous);
         }
-        Ok(self.callbacks(options))
+        self.callbacks(options)
     }
 
     fn callbacks(self: &Arc<Self>, mut options: Options) -> Options {
@@ -237,18 +239,20 @@ impl Play {
         });
         let fits = |rule: &&Rule| rule.tool.as_ref().is_none_or(|tool| *tool == request.tool_name);
         let Some(rule) = self.session().permissions.iter().find(fits) else { return request.deny("no rule") };
-        let ready = async {
-            match rule.answer {
-                Answer::Never => std::future::pending().await,
-                _ => self.reach("ask", rule.together.unwrap_or_default()).await,
+        match rule.answer {
+            Answer::Never => {
+                // In a task of its own, because this one is dropped when the question is withdrawn.
+                let (play, withdrawn) = (Arc::clone(&self), request.withdrawn().clone());
+                tokio::spawn(async move {
+                    withdrawn.cancelled().await;
+                    play.change(|summary| {
+                        summary.withdrawn += 1;
+                        summary.mark("withdrawn");
+                    });
+                });
+                std::future::pending::<()>().await;
             }
-        };
-        tokio::select! {
-            _ = ready => {}
-            () = request.withdrawn().cancelled() => self.change(|summary| {
-                summary.withdrawn += 1;
-                summary.mark("withdrawn");
-            }),
+            _ => drop(self.reach("ask", rule.together.unwrap_or_default()).await),
         }
         match (rule.answer, rule.interrupt) {
             (Answer::Allow, _) if rule.always => request.allow_always(),

@@ -66,11 +66,9 @@ impl fmt::Display for Cell {
 /// Some cells.
 pub(crate) type Cells = fn(Cell) -> bool;
 
-pub(crate) const OURS: Cells = |cell| cell.sdk == Sdk::Ours;
 pub(crate) const PYTHON: Cells = |cell| cell.sdk == Sdk::Python;
 pub(crate) const TYPESCRIPT: Cells = |cell| cell.sdk == Sdk::TypeScript;
 pub(crate) const OLDEST: Cells = |cell| cell.program == Program::Oldest;
-pub(crate) const NEWEST: Cells = |cell| cell.program == Program::Newest;
 pub(crate) const SCRIPTED: Cells = |cell| cell.program == Program::Scripted;
 
 /// In which cells a scenario runs every time; a full run has them all.
@@ -98,14 +96,13 @@ pub(crate) struct Scenario {
     pub(crate) sessions: Vec<Session>,
     /// A pattern for each session's summary.
     expectations: Vec<Value>,
-    exceptions: Vec<(Cells, Value)>,
+    exceptions: Vec<(Cells, &'static str, Value)>,
     /// Whether all sessions must have the same id, or all different ones.
     pub(crate) same_session: Option<bool>,
     /// Files after the end; none where there must be no such file. Only for real CLIs.
     pub(crate) files: Vec<(&'static str, Option<&'static str>)>,
     /// What the model must have been told. Only for real CLIs.
     pub(crate) told: Vec<&'static str>,
-    left_out: Vec<(Cells, &'static str)>,
 }
 
 impl Scenario {
@@ -123,7 +120,6 @@ impl Scenario {
             same_session: None,
             files: Vec::new(),
             told: Vec::new(),
-            left_out: Vec::new(),
         }
     }
 
@@ -163,8 +159,8 @@ impl Scenario {
     }
 
     /// In these cells the first session's pattern differs, for the reason given.
-    pub(crate) fn except(mut self, cells: Cells, _why: &'static str, patch: Value) -> Self {
-        self.exceptions.push((cells, patch));
+    pub(crate) fn except(mut self, cells: Cells, why: &'static str, patch: Value) -> Self {
+        self.exceptions.push((cells, why, patch));
         self
     }
 
@@ -183,16 +179,10 @@ impl Scenario {
         self
     }
 
-    /// In these cells the scenario means nothing, for the reason given.
-    pub(crate) fn left_out(mut self, cells: Cells, why: &'static str) -> Self {
-        self.left_out.push((cells, why));
-        self
-    }
-
     /// What must come out in this cell: a list, one for each session.
     pub(crate) fn expectation(&self, cell: Cell) -> Value {
         let mut expectations = self.expectations.clone();
-        for (cells, patch) in &self.exceptions {
+        for (cells, _, patch) in &self.exceptions {
             if cells(cell) {
                 expect::merge(&mut expectations[0], patch.clone());
             }
@@ -200,9 +190,9 @@ impl Scenario {
         Value::Array(expectations)
     }
 
-    /// Why the scenario means nothing in this cell.
-    pub(crate) fn reason_to_leave_out(&self, cell: Cell) -> Option<&'static str> {
-        self.left_out.iter().find(|(cells, _)| cells(cell)).map(|(_, why)| *why)
+    /// Why that is not the same as in all cells.
+    pub(crate) fn reasons(&self, cell: Cell) -> Vec<&'static str> {
+        self.exceptions.iter().filter(|(cells, ..)| cells(cell)).map(|(_, why, _)| *why).collect()
     }
 
     pub(crate) fn runs(&self, cell: Cell, full: bool) -> bool {
@@ -211,6 +201,6 @@ impl Scenario {
             (Program::Newest, _) => self.reach != Reach::Usual,
             (Program::Oldest, _) => self.reach == Reach::All,
         };
-        (full || usually) && self.reason_to_leave_out(cell).is_none()
+        full || usually
     }
 }

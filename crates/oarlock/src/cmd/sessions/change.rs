@@ -189,11 +189,16 @@ fn ask(sessions: &[Transcript]) -> anyhow::Result<()> {
     } else {
         format!("these {} sessions", sessions.len())
     };
+    // What was typed before the question was not meant for it.
+    #[cfg(unix)]
+    rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush)?;
     anstream::eprint!("Delete {what} for good? (y/N) ");
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
-    match answer.trim().to_ascii_lowercase().as_str() {
+    // Half a line is no answer.
+    let answer = answer.strip_suffix('\n').unwrap_or_default().trim().to_ascii_lowercase();
+    match answer.as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(Failure::refused("nothing was deleted")),
     }

@@ -50,5 +50,15 @@ fn start() -> Option<Child> {
     };
     let mut words = pager.split_whitespace();
     let program = words.next().filter(|program| *program != "cat")?;
-    Command::new(program).args(words).stdin(Stdio::piped()).spawn().ok()
+    // Quotes and pipes are for a shell; without them a pager that is not there can be told from one that fails.
+    let mut command = if cfg!(unix) && pager.contains(|character| "'\"\\|&;<>()$`*?~".contains(character)) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &pager]);
+        shell
+    } else {
+        let mut command = Command::new(program);
+        command.args(words);
+        command
+    };
+    command.stdin(Stdio::piped()).spawn().ok()
 }

@@ -54,6 +54,9 @@ impl Args {
             let mut session = String::new();
             for hit in hits {
                 if hit.session.id != session {
+                    if !session.is_empty() {
+                        writeln!(out)?;
+                    }
                     session.clone_from(&hit.session.id);
                     heading(out, &hit, self.scope.all)?;
                 }
@@ -88,7 +91,7 @@ fn heading(out: &mut dyn Write, hit: &Hit, all: bool) -> anyhow::Result<()> {
     let session = &hit.session;
     let place = session.cwd.as_deref().filter(|_| all).map(|cwd| format!("  {}", one_line(cwd)));
     let (id, age, place) = (short(&session.id), age(session.modified), place.unwrap_or_default());
-    Ok(writeln!(out, "\n{STRONG}{}{STRONG:#}  {DIM}{id}  {age}{place}{DIM:#}", one_line(&session.title))?)
+    Ok(writeln!(out, "{STRONG}{}{STRONG:#}  {DIM}{id}  {age}{place}{DIM:#}", one_line(&session.title))?)
 }
 
 fn line(out: &mut dyn Write, hit: &Hit) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use oarlock_testkit::model::{Script, text, tool};
 use serde_json::json;
 
 use crate::plan::{Rule, Session};
-use crate::scenario::{Reach, Scenario, TYPESCRIPT};
+use crate::scenario::{Reach, SCRIPTED, Scenario, TYPESCRIPT};
 
 pub(crate) fn all() -> Vec<Scenario> {
     let write = |name: &str, content: &str| {
@@ -46,6 +46,11 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "tool_results": [{"text": "~created successfully", "is_error": false}],
                     "results": [{"subtype": "success", "denials": []}],
                 }),
+            )
+            .except(
+                SCRIPTED,
+                "its tool says what it was given",
+                json!({"tool_results": [{"text": "File created successfully: as the user wants"}]}),
             ),
         Scenario::new("tool_deny").script("write")
             .reach(Reach::Core)
