@@ -276,6 +276,17 @@ async fn the_spinner_is_there_while_it_works_and_gone_afterwards() {
 }
 
 #[tokio::test]
+async fn what_runs_in_the_background_is_waited_for() {
+    let stage = Stage::turn(
+        r#"{ tool = "Bash", input = { command = "make", description = "build", run_in_background = true }, ask = false, lasts_ms = 1500, then = [{ text = "The build is done." }] }, { text = "Started." }"#,
+    );
+    let tui = stage.open("go");
+    tui.wait_for_text("waiting for what runs in the background", PATIENCE).await.unwrap();
+    let shown = ended(&tui, 0).await;
+    assert!(shown.contains("Started.") && shown.contains("The build is done."), "{shown}");
+}
+
+#[tokio::test]
 async fn the_answer_goes_to_a_file_and_the_questions_to_the_terminal() {
     let stage = writes();
     let tui = stage.open("write > answer.txt");

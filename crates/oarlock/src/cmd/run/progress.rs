@@ -32,6 +32,12 @@ impl Progress {
         *self = Self { since: Some(now), label: "starting".to_owned(), ..Self::default() };
     }
 
+    /// The turn is over, but not what it has left behind.
+    pub(super) fn wait(&mut self, now: Instant) {
+        self.begin(now);
+        self.say("waiting for what runs in the background");
+    }
+
     /// Nothing is going on any more.
     pub(super) fn end(&mut self) {
         self.since = None;
