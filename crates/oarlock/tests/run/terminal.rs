@@ -137,7 +137,7 @@ async fn several_questions_wait_for_each_other() {
 #[tokio::test]
 async fn a_withdrawn_question_goes_away() {
     let stage = Stage::turn(
-        r#"{ request = { subtype = "can_use_tool", tool_name = "Bash", input = { command = "mkdir x" }, tool_use_id = "t9" }, cancel_after_ms = 1500 }, { text = "Never mind." }"#,
+        r#"{ request = { subtype = "can_use_tool", tool_name = "Bash", input = { command = "mkdir x" }, tool_use_id = "t9" }, cancel_after_ms = 3000 }, { text = "Never mind." }"#,
     );
     let tui = stage.open("go");
     asked(&tui, ALLOW).await;
@@ -193,7 +193,7 @@ async fn ctrl_c_twice_leaves_a_cli_that_does_not_listen() {
     let tui = stage.open("go");
     tui.wait_for_text("Part one.", PATIENCE).await.unwrap();
     tui.press(Key::Control('c')).unwrap();
-    tui.wait_for_text("^C", PATIENCE).await.unwrap();
+    tui.wait_for_text("Ctrl-C again leaves", PATIENCE).await.unwrap();
     tui.press(Key::Control('c')).unwrap();
     ended(&tui, 130).await;
 }
@@ -245,7 +245,7 @@ async fn a_dialogue_has_several_turns_and_outlives_an_interrupt() {
 async fn ctrl_c_at_the_prompt_leaves() {
     let stage = Stage::new("");
     let tui = stage.open("");
-    tui.wait_for_text("> ", PATIENCE).await.unwrap();
+    tui.wait_until("the prompt", PATIENCE, |screen| screen.ends_with("\n>")).await.unwrap();
     tui.press(Key::Control('c')).unwrap();
     ended(&tui, 130).await;
 }

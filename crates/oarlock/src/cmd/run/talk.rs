@@ -203,6 +203,7 @@ impl Talk {
                     }
                 }
                 _ = ticks.tick(), if self.progress.is_on() && self.screen.has_spinner() => {
+                    self.progress.interrupt(signals.is_interrupted());
                     self.screen.spin(&mut self.progress, Instant::now()).await?;
                 }
                 code = signals.left() => {
