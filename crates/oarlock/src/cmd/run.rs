@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use oarlock_agent::{Options, Prompt};
+use oarlock_agent::Options;
 
 use crate::exit::Failure;
 use crate::input::Keyboard;
@@ -171,7 +171,7 @@ impl Args {
             return Ok(Start::Feed);
         }
         if let Some(prompt) = prompt::read(self.prompt.as_deref(), &self.image).await? {
-            return Ok(Start::Once(Prompt::into(prompt)));
+            return Ok(Start::Once(Box::new(prompt)));
         }
         let can_talk = has_person && std::io::stdin().is_terminal() && self.output == Output::Text;
         if can_talk && self.prompt.is_none() && self.image.is_empty() {

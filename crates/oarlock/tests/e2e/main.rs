@@ -8,6 +8,7 @@
 
 mod context;
 mod edits;
+mod run;
 mod sessions;
 mod stage;
 mod terminal;
@@ -83,6 +84,11 @@ const SCENARIOS: &[Scenario] = scenarios![
     terminal::edit_decided_in_the_cli_frees_the_serve_terminal Usual,
     terminal::no_question_is_asked_under_a_running_editor Usual,
     terminal::minimal_example_is_an_ide Both,
+    run::run_answers_once Both,
+    run::run_asks_before_it_writes Both,
+    run::run_always_adds_the_suggested_rule Usual,
+    run::run_goes_on_with_a_conversation Usual,
+    run::run_is_interrupted_by_ctrl_c Usual,
 ];
 
 impl Scenario {

@@ -230,6 +230,7 @@ fn a_second_sigint_leaves_at_once() {
     assert!(signal(child.id(), "INT"));
     assert_eq!(ended(child).code, Some(130));
     assert!(start.elapsed() < PATIENCE / 3);
+    assert_eq!(stage.left_behind(), "");
 }
 
 #[test]
@@ -252,4 +253,5 @@ fn a_reader_that_has_enough_is_no_failure() {
     drop(out);
     let ran = ended(child);
     assert_eq!((ran.code, ran.signal), (Some(0), None), "{ran:?}");
+    assert_eq!(stage.left_behind(), "");
 }

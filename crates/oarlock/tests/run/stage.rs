@@ -98,6 +98,13 @@ impl Stage {
             .unwrap()
     }
 
+    /// Processes that were started for this stage and still run.
+    pub(crate) fn left_behind(&self) -> String {
+        let script = self.sandbox.home().join("script.toml");
+        let found = Command::new("pgrep").arg("-f").arg(script).output().unwrap();
+        String::from_utf8(found.stdout).unwrap()
+    }
+
     pub(crate) fn file(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.sandbox.work().join(name)).ok()
     }

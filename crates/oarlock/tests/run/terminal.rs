@@ -137,7 +137,7 @@ async fn several_questions_wait_for_each_other() {
 #[tokio::test]
 async fn a_withdrawn_question_goes_away() {
     let stage = Stage::turn(
-        r#"{ request = { subtype = "can_use_tool", tool_name = "Bash", input = { command = "mkdir x" }, tool_use_id = "t9" }, cancel_after_ms = 1500 }, { text = "Never mind." }"#,
+        r#"{ request = { subtype = "can_use_tool", tool_name = "Bash", input = { command = "mkdir x" }, tool_use_id = "t9" }, cancel_after_ms = 3000 }, { text = "Never mind." }"#,
     );
     let tui = stage.open("go");
     asked(&tui, ALLOW).await;
@@ -193,7 +193,7 @@ async fn ctrl_c_twice_leaves_a_cli_that_does_not_listen() {
     let tui = stage.open("go");
     tui.wait_for_text("Part one.", PATIENCE).await.unwrap();
     tui.press(Key::Control('c')).unwrap();
-    tui.wait_for_text("^C", PATIENCE).await.unwrap();
+    tui.wait_for_text("Ctrl-C again leaves", PATIENCE).await.unwrap();
     tui.press(Key::Control('c')).unwrap();
     ended(&tui, 130).await;
 }
@@ -245,7 +245,7 @@ async fn a_dialogue_has_several_turns_and_outlives_an_interrupt() {
 async fn ctrl_c_at_the_prompt_leaves() {
     let stage = Stage::new("");
     let tui = stage.open("");
-    tui.wait_for_text("> ", PATIENCE).await.unwrap();
+    tui.wait_until("the prompt", PATIENCE, |screen| screen.ends_with("\n>")).await.unwrap();
     tui.press(Key::Control('c')).unwrap();
     ended(&tui, 130).await;
 }
@@ -273,6 +273,17 @@ async fn the_spinner_is_there_while_it_works_and_gone_afterwards() {
     tui.wait_for_text("Ctrl-C interrupts", PATIENCE).await.unwrap();
     let shown = ended(&tui, 0).await;
     assert!(shown.contains("slept") && !shown.contains("Ctrl-C interrupts"), "{shown}");
+}
+
+#[tokio::test]
+async fn what_runs_in_the_background_is_waited_for() {
+    let stage = Stage::turn(
+        r#"{ tool = "Bash", input = { command = "make", description = "build", run_in_background = true }, ask = false, lasts_ms = 1500, then = [{ text = "The build is done." }] }, { text = "Started." }"#,
+    );
+    let tui = stage.open("go");
+    tui.wait_for_text("waiting for what runs in the background", PATIENCE).await.unwrap();
+    let shown = ended(&tui, 0).await;
+    assert!(shown.contains("Started.") && shown.contains("The build is done."), "{shown}");
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ const AT_ONCE: usize = 64;
 #[derive(Debug, Clone)]
 pub(super) enum Body {
     Permission(PermissionRequest),
-    Elicitation(Elicitation),
+    Elicitation(Box<Elicitation>),
 }
 
 /// What is answered.
@@ -54,7 +54,7 @@ impl Question {
         match (&self.body, &frame.request) {
             (Body::Permission(request), _) => request.request_id() == frame.request_id,
             // Two that are the same in all may be exchanged.
-            (Body::Elicitation(request), Request::Elicitation(framed)) => request == framed.as_ref(),
+            (Body::Elicitation(request), Request::Elicitation(framed)) => request == framed,
             _ => false,
         }
     }
@@ -101,7 +101,7 @@ impl Desk {
             .on_elicitation(move |request| {
                 let desk = self.clone();
                 async move {
-                    match desk.put(Body::Elicitation(request)).await {
+                    match desk.put(Body::Elicitation(Box::new(request))).await {
                         Some(Answer::Elicitation(answer)) => answer,
                         _ => elicited(ElicitationAction::Cancel),
                     }

@@ -5,6 +5,7 @@ use oarlock_agent::reduce::ApiFailure;
 use oarlock_agent::stream::{AssistantError, ResultKind, TurnResult};
 
 use crate::exit::{Failure, INTERRUPTED};
+use crate::output::visible;
 
 /// What a turn came to.
 ///
@@ -17,7 +18,7 @@ pub(super) fn of_turn(result: &TurnResult, api: Option<&ApiFailure>) -> anyhow::
     let errors = result.errors.as_deref().unwrap_or_default();
     // Diagnostics of the CLI say nothing to people.
     let said = errors.iter().find(|error| !error.starts_with("[ede_diagnostic]"));
-    let said = said.cloned().unwrap_or_else(|| result.subtype.to_string());
+    let said = fit(said.cloned().unwrap_or_else(|| result.subtype.to_string()));
     Err(match result.subtype {
         ResultKind::Success => api_failure(result, api),
         ResultKind::ErrorMaxTurns => {
@@ -42,19 +43,25 @@ fn api_failure(result: &TurnResult, api: Option<&ApiFailure>) -> anyhow::Error {
     } else {
         Error::Api { status, kind, message }
     };
-    Failure::api(error)
+    Failure::api(fit(error))
+}
+
+/// Words of the API or of the CLI, which must not play tricks on the terminal.
+fn fit(text: impl ToString) -> String {
+    text.to_string().lines().map(visible).collect::<Vec<_>>().join("\n")
 }
 
 /// Why a session could not begin, or broke off.
 pub(super) fn of_session(error: Error, is_resumed: bool) -> anyhow::Error {
     match error {
-        Error::ProgramNotFound { .. } | Error::NoProgram { .. } => Failure::not_found(error),
+        Error::ProgramNotFound { .. } | Error::NoProgram { .. } => Failure::not_found(fit(error)),
         Error::NotStarted { .. } if is_resumed => {
+            let error = fit(error);
             Failure::not_found(format!("{error}; `oarlock sessions list` shows the conversations there are"))
         }
-        Error::NoDirectory { .. } | Error::Option { .. } | Error::TooOld { .. } => Failure::usage(error),
-        Error::Login { .. } | Error::Api { .. } => Failure::api(error),
-        error => error.into(),
+        Error::NoDirectory { .. } | Error::Option { .. } | Error::TooOld { .. } => Failure::usage(fit(error)),
+        Error::Login { .. } | Error::Api { .. } => Failure::api(fit(error)),
+        error => anyhow::anyhow!("{}", fit(error)),
     }
 }
 
@@ -96,6 +103,8 @@ mod tests {
             json!({"subtype": "error_during_execution", "is_error": true, "errors": ["[ede_diagnostic] x"]}),
         );
         assert!(kind.is_none() && !text.contains("ede"), "{text}");
+        let (_, text) = failure(json!({"subtype": "success", "is_error": true, "result": "\u{1b}[2J\ntwo"}));
+        assert!(text.contains("\\u{1b}[2J\ntwo"), "{text}");
         let fine: TurnResult = serde_json::from_value(json!({"subtype": "success"})).unwrap();
         assert!(of_turn(&fine, None).is_ok());
     }

@@ -23,6 +23,7 @@ pub(super) struct Progress {
     characters: usize,
     /// Tokens thought in it, as the CLI estimates.
     thought: u64,
+    is_interrupted: bool,
     frame: usize,
 }
 
@@ -30,6 +31,17 @@ impl Progress {
     /// A prompt is on its way.
     pub(super) fn begin(&mut self, now: Instant) {
         *self = Self { since: Some(now), label: "starting".to_owned(), ..Self::default() };
+    }
+
+    /// The turn is over, but not what it has left behind.
+    pub(super) fn wait(&mut self, now: Instant) {
+        self.begin(now);
+        self.say("waiting for what runs in the background");
+    }
+
+    /// The turn has been interrupted, and has not ended yet.
+    pub(super) fn interrupt(&mut self, is_interrupted: bool) {
+        self.is_interrupted = is_interrupted;
     }
 
     /// Nothing is going on any more.
@@ -96,7 +108,9 @@ impl Progress {
             (tokens, 0) => format!(" · {} tokens", count(tokens)),
             (tokens, _) => format!(" · ~{} tokens", count(tokens)),
         };
-        let end = format!(" {}{tokens} · Ctrl-C interrupts", seconds(elapsed));
+        let hint =
+            if self.is_interrupted { "interrupting; Ctrl-C again leaves" } else { "Ctrl-C interrupts" };
+        let end = format!(" {}{tokens} · {hint}", seconds(elapsed));
         // One column stays free, so that no terminal wraps the line.
         let room = width.saturating_sub(end.chars().count() + 3);
         let label = fitting(&visible(&self.label), room);

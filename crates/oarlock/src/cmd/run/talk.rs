@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Where prompts come from.
 pub(super) enum Start {
     /// There is one.
-    Once(Prompt),
+    Once(Box<Prompt>),
     /// Somebody types them.
     Dialogue,
     /// They come from stdin, with all else.
@@ -129,7 +129,7 @@ impl Talk {
         let mut feeding: Option<JoinHandle<()>> = None;
         match start {
             Start::Once(prompt) => {
-                self.send(prompt).await?;
+                self.send(*prompt).await?;
                 self.session.finish().await;
             }
             Start::Feed => {
@@ -203,6 +203,7 @@ impl Talk {
                     }
                 }
                 _ = ticks.tick(), if self.progress.is_on() && self.screen.has_spinner() => {
+                    self.progress.interrupt(signals.is_interrupted());
                     self.screen.spin(&mut self.progress, Instant::now()).await?;
                 }
                 code = signals.left() => {
@@ -295,6 +296,9 @@ impl Talk {
         let waits = !self.reducer.state().queued.is_empty();
         self.signals.busy(waits);
         self.progress.end();
+        if !self.is_dialogue && self.reducer.state().tasks.values().any(|task| task.is_background) {
+            self.progress.wait(Instant::now());
+        }
         if self.is_dialogue
             && !self.turns.was_interrupted
             && let Some(result) = &end.result
