@@ -31,9 +31,9 @@
 //! read or written through a link that leads out of the projects directory.
 //!
 //! # What is never shown
-//! Newer versions of the CLI write down what was sent to the API, system prompts included (`api-request…`). These
-//! records, and the context that the CLI adds by itself (`attachment`), are no part of a conversation and leave this
-//! module by no way but [`fork`](Library::fork), which copies attachments because the model has seen them.
+//! Newer versions of the CLI write down what was sent to the API, system prompts included (`api-request…`). These records
+//! are never read out, exported or copied. The context that the CLI adds by itself (`attachment`) is no part of a
+//! conversation either; only a fork and a [`store`](crate::store) keep it, because a resumed session needs it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -47,8 +47,19 @@ impl Deref for PermissionRequest {
 }
 
 impl PermissionRequest {
-    pub(crate) fn new(request_id: String, request: Box<CanUseTool>, withdrawn: CancellationToken) -> Self {
-        Self { request_id, request, withdrawn }
+    /// A request, as a session makes it: for tests of a callback.
+    #[must_use]
+    pub fn new(request_id: impl Into<String>, request: CanUseTool) -> Self {
+        Self {
+            request_id: request_id.into(),
+            request: Box::new(request),
+            withdrawn: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn withdrawn_by(mut self, withdrawn: CancellationToken) -> Self {
+        self.withdrawn = withdrawn;
+        self
     }
 
     /// The id of the question; the same question in the stream of messages has it too.
@@ -57,7 +68,8 @@ impl PermissionRequest {
         &self.request_id
     }
 
-    /// Fires when the CLI no longer wants an answer (an interrupt).
+    /// Fires when the CLI no longer wants an answer (an interrupt). The callback itself is dropped then: this is for whoever it
+    /// has handed the question to.
     #[must_use]
     pub fn withdrawn(&self) -> &CancellationToken {
         &self.withdrawn

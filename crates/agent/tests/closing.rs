@@ -1,4 +1,5 @@
 //! When stdin is closed: by the session's state, not at the first result.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod support;
 

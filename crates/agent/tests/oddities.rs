@@ -1,4 +1,5 @@
 //! Lines that have broken other clients: each goes through a session whole, and the next one is read.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! The CLI as a process that behaves badly: nothing hangs, nothing is left behind, and errors say why.
+#![allow(clippy::unwrap_used, reason = "a test")]
 #![cfg(target_os = "linux")]
 
 mod support;

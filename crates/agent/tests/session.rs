@@ -1,4 +1,5 @@
 //! Sessions over pipes: what is said, what is heard, and when the input ends.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod support;
 

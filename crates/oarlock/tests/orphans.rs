@@ -1,5 +1,6 @@
 //! Nothing outlives us, however we end.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

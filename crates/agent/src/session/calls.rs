@@ -24,7 +24,8 @@ use crate::tool::{BoxFuture, Client, Server};
 type Callback<A, R> = Arc<dyn Fn(A) -> BoxFuture<R> + Send + Sync>;
 
 /// Sends a message to the CLI in the name of one of the program's MCP servers.
-pub(crate) type SendFromServer = Arc<dyn Fn(String, Json) -> BoxFuture<Result<(), crate::Error>> + Send + Sync>;
+pub(crate) type SendFromServer =
+    Arc<dyn Fn(String, Json) -> BoxFuture<Result<(), crate::Error>> + Send + Sync>;
 
 /// What a program has asked to be called for.
 #[derive(Clone, Default)]
@@ -92,10 +93,7 @@ enum Fallback {
 }
 
 impl Calls {
-    pub(crate) fn new(
-        callbacks: Callbacks,
-        send: SendFromServer,
-    ) -> Self {
+    pub(crate) fn new(callbacks: Callbacks, send: SendFromServer) -> Self {
         let clients = callbacks.servers.iter().map(|server| {
             let (send, name) = (send.clone(), server.name().to_owned());
             Client::new(move |message| send(name.clone(), message))
@@ -129,7 +127,7 @@ impl Calls {
                     Fallback::Answer(body(&Decision::deny("the program's permission callback failed")));
                 let limit = self.callbacks.permission_timeout;
                 let input = ask.input.clone();
-                let ask = PermissionRequest::new(id.clone(), ask, withdrawn.clone());
+                let ask = PermissionRequest::new(id.clone(), *ask).withdrawn_by(withdrawn.clone());
                 Box::pin(async move {
                     let decision = within(limit, decide(ask)).await;
                     let late = || Decision::deny("the program did not decide about this tool in time");
