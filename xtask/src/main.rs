@@ -3,6 +3,7 @@
 
 mod audit;
 mod dist;
+mod examples;
 mod reference;
 mod shell;
 mod steps;
@@ -17,7 +18,7 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   test [--full]       format, lints, docs, tidy, unit, integration, doc and end-to-end tests;
-                      --full runs every end-to-end scenario and writes docs/full-matrix.md
+                      --full runs every end-to-end scenario and writes docs/*-matrix.md
   tidy                clauses and tests agree, files are small, no machine paths
   bench ide           our server against the bare floor and rmcp; writes docs/bench-ide.md
   soak [--minutes N]  connects, kills, half-closes and floods for N minutes (10)

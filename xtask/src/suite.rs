@@ -9,58 +9,91 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 
 use crate::steps::Steps;
-use crate::{shell, tidy};
+use crate::{examples, shell, tidy};
 
 /// How many of the end-to-end scenarios run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Those of every commit.
     Usual,
-    /// All, on every version of the CLI; the result is kept as `docs/full-matrix.md`.
+    /// All, on every version of the CLI; the results are kept as pages in `docs`.
     Full,
 }
+
+/// A test target with scenarios in several cells, and the page that a full run makes of it.
+struct Suite {
+    target: &'static str,
+    title: &'static str,
+    page: &'static str,
+}
+
+const MATRICES: [Suite; 2] = [
+    Suite { target: "e2e", title: "End-to-end scenarios on the real CLI", page: "docs/full-matrix.md" },
+    Suite {
+        target: "sdk",
+        title: "All SDKs on the scripted and on the real CLI",
+        page: "docs/sdk-matrix.md",
+    },
+];
 
 pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
     let targets = test_targets(&shell::root().join("crates"))?;
     let mut steps = Steps::default();
 
     steps.command("format", &mut cargo(&["fmt", "--all", "--check"]));
-    steps.command("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
-    steps.command("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"));
+    steps.command(
+        "lints",
+        &mut cargo(&["clippy", "--workspace", "--all-features", "--all-targets", "--", "-D", "warnings"]),
+    );
+    steps.command(
+        "docs",
+        cargo(&["doc", "--workspace", "--all-features", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
+    );
     steps.check("tidy", tidy::run);
 
-    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--examples"]);
-    for target in targets.iter().filter(|target| *target != "e2e") {
+    let mut tests = workspace_tests(&["--no-fail-fast", "--lib", "--bins", "--examples"]);
+    for target in targets.iter().filter(|target| MATRICES.iter().all(|matrix| matrix.target != **target)) {
         tests.args(["--test", target]);
     }
     steps.tests("tests", &mut tests, |_| {});
-    steps.tests("doc tests", &mut cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]), |_| {});
+    steps.tests("doc tests", &mut workspace_tests(&["--no-fail-fast", "--doc"]), |_| {});
+    steps.check("examples", examples::run);
 
     // What the README shows first, as it says it; without the optimiser.
     steps.command("readme", &mut cargo(&["run", "--quiet", "--", "demo", "--yes"]));
 
-    let mut matrix = Matrix::default();
-    if targets.contains("e2e") {
-        let mut command = cargo(&["test", "-p", "oarlock", "--test", "e2e"]);
+    for Suite { target, title, page } in MATRICES {
+        if !targets.contains(target) {
+            steps.skip(target, "there is no such test target");
+            continue;
+        }
+        let mut matrix = Matrix::default();
+        let mut command = workspace_tests(&["--test", target]);
         if extent == Extent::Full {
             command.env("OARLOCK_E2E", "full");
         }
-        steps.tests("e2e", &mut command, |line| matrix.see(line));
-    } else {
-        steps.skip("e2e", "there is no test target e2e");
-    }
-    if extent == Extent::Full {
-        steps.check("matrix", || {
-            // An old table says more than an empty one.
-            ensure!(!matrix.results.is_empty(), "no scenario ran; docs/full-matrix.md is left as it was");
-            let path = shell::root().join("docs/full-matrix.md");
-            fs::create_dir_all(shell::root().join("docs"))?;
-            fs::write(&path, matrix.page(&shell::today()?)).context("failed to write docs/full-matrix.md")
-        });
+        steps.tests(target, &mut command, |line| matrix.see(line));
+        if extent == Extent::Full {
+            steps.check("matrix", || {
+                // An old table says more than an empty one.
+                ensure!(!matrix.results.is_empty(), "no scenario ran; {page} is left as it was");
+                let path = shell::root().join(page);
+                fs::create_dir_all(shell::root().join("docs"))?;
+                fs::write(path, matrix.page(title, &shell::today()?))
+                    .with_context(|| format!("failed to write {page}"))
+            });
+        }
     }
 
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     Ok(if steps.finish(in_ci) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Tests of all crates. The features are always the same ones, or everything would be built again in between.
+fn workspace_tests(arguments: &[&str]) -> Command {
+    let mut command = cargo(&["test", "--workspace", "--all-features"]);
+    command.args(arguments);
+    command
 }
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -116,12 +149,12 @@ impl Matrix {
         }
     }
 
-    fn page(&self, date: &str) -> String {
+    fn page(&self, title: &str, date: &str) -> String {
         let versions: BTreeSet<&String> = self.results.values().flat_map(BTreeMap::keys).collect();
         let cells = || self.results.values().flat_map(BTreeMap::values);
         let passed = cells().filter(|cell| cell.result == "ok").count();
         let mut page = format!(
-            "# End-to-end scenarios on the real CLI\n\nMade by `cargo xtask test --full` on {date}: {passed} of {} passed.\n\n",
+            "# {title}\n\nMade by `cargo xtask test --full` on {date}: {passed} of {} passed.\n\n",
             cells().count()
         );
         let mut rule = String::from("| --- |");
@@ -171,7 +204,7 @@ mod tests {
         ] {
             matrix.see(line);
         }
-        let page = matrix.page("2026-01-31");
+        let page = matrix.page("Scenarios", "2026-01-31");
         assert!(page.contains("on 2026-01-31: 2 of 3 passed."), "{page}");
         assert!(
             page.ends_with(

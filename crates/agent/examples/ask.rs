@@ -10,7 +10,10 @@ async fn main() {
     match ask(prompt).await {
         Ok(answer) => {
             println!("{}", answer.text());
-            println!("cost: ${:.4}", answer.result.total_cost_usd.as_ref().and_then(|n| n.as_f64()).unwrap_or(0.0));
+            println!(
+                "cost: ${:.4}",
+                answer.result.total_cost_usd.as_ref().and_then(|n| n.as_f64()).unwrap_or(0.0)
+            );
         }
         // Errors say what happened and what to do; some are worth a case of their own.
         Err(Error::Login { .. }) => eprintln!("Please run `claude` once and log in."),

@@ -10,7 +10,7 @@ use oarlock_agent::{Error, Options};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     // Text comes as it is written only when it is asked for.
-    let (session, mut events) = Options::new().partial_messages(true).connect().await?;
+    let (session, mut events) = Options::new().include_partial_messages(true).connect().await?;
     // The reducer turns messages into events that can be shown: each text once, each call with its result.
     let mut reducer = Reducer::default();
     for prompt in ["Hello!", "And once more, please."] {

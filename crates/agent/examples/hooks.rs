@@ -8,7 +8,9 @@ use oarlock_agent::{Error, Options};
 
 async fn guard(call: HookCall) -> HookOutput {
     match &call.event {
-        HookEvent::PreToolUse(event) if event.tool_input.text().contains("rm -rf") => call.deny("not on this machine"),
+        HookEvent::PreToolUse(event) if event.tool_input.text().contains("rm -rf") => {
+            call.deny("not on this machine")
+        }
         HookEvent::PreToolUse(event) => {
             println!("{} {}", event.tool_name, event.tool_input.text());
             call.allow()
@@ -19,12 +21,13 @@ async fn guard(call: HookCall) -> HookOutput {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let options = Options::new()
-        .hook(Hook::on("PreToolUse").matching("Bash"), guard)
-        .hook(Hook::on("Stop"), |_| async {
+    let options = Options::new().hook(Hook::on("PreToolUse").matching("Bash"), guard).hook(
+        Hook::on("Stop"),
+        |_| async {
             println!("the turn is over");
             HookOutput::default()
-        });
+        },
+    );
     let answer = oarlock_agent::ask("Make a directory d1.").options(options).await?;
     println!("{}", answer.text());
     Ok(())

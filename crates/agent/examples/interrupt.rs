@@ -7,7 +7,7 @@ use oarlock_agent::{Error, Options};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let (session, mut events) = Options::new().partial_messages(true).connect().await?;
+    let (session, mut events) = Options::new().include_partial_messages(true).connect().await?;
     session.send("Tell me a very long story.").await?;
     while let Some(message) = events.next().await {
         match message? {
@@ -21,7 +21,10 @@ async fn main() -> Result<(), Error> {
         }
     }
     let result = events.turn(|_| {}).await?;
-    println!("the turn ended: {}", result.map_or("the stream ended".to_owned(), |result| result.subtype.to_string()));
+    println!(
+        "the turn ended: {}",
+        result.map_or("the stream ended".to_owned(), |result| result.subtype.to_string())
+    );
 
     session.send("Then just say goodbye.").await?;
     let result = events.turn(|_| {}).await?;

@@ -19,7 +19,8 @@ async fn decide(request: PermissionRequest) -> Decision {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let answer = oarlock_agent::ask("Write alpha into a.txt.").options(Options::new().can_use_tool(decide)).await?;
+    let answer =
+        oarlock_agent::ask("Write alpha into a.txt.").options(Options::new().can_use_tool(decide)).await?;
     println!("{}", answer.text());
     for denial in answer.result.permission_denials.iter().flatten() {
         println!("refused: {}", denial.tool_name);

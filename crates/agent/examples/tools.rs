@@ -22,7 +22,8 @@ async fn add(Add { a, b }: Add) -> f64 {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let calc = ToolServer::new("calc").tool(Tool::new("add", add).description("Add two numbers.").read_only(true));
+    let calc =
+        ToolServer::new("calc").tool(Tool::new("add", add).description("Add two numbers.").read_only(true));
     // Without a rule the CLI would ask whether the tool may be called.
     let options = Options::new().tool_server(calc).allowed_tools(["mcp__calc__add"]);
     let answer = oarlock_agent::ask("What is 2 + 3? Use the tool.").options(options).await?;

@@ -14,7 +14,11 @@ async fn main() -> Result<(), Error> {
         let begin = Instant::now();
         session.send("Hello!").await?;
         let first = events.next().await.transpose()?;
-        println!("first frame ({}) after {:?}", first.as_ref().map_or("none", |first| first.tag()), begin.elapsed());
+        println!(
+            "first frame ({}) after {:?}",
+            first.as_ref().map_or("none", |first| first.tag()),
+            begin.elapsed()
+        );
         let result = events.turn(|_| {}).await?;
         println!("{}", result.and_then(|result| result.result).unwrap_or_default());
         session.close().await?;

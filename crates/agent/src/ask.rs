@@ -89,7 +89,7 @@ impl Ask {
     /// # Errors
     /// As for the answer itself, and when the answer does not have the type.
     pub async fn output<T: DeserializeOwned + JsonSchema>(mut self) -> Result<T, Error> {
-        self.options = self.options.json_schema(schema_of::<T>());
+        self.options = self.options.output_schema(schema_of::<T>());
         let answer = self.answer().await?;
         let text = answer.result.structured_output.as_ref().map_or(answer.text(), Json::text);
         serde_json::from_str(text)

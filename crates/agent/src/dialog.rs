@@ -40,13 +40,6 @@ impl Options {
         self
     }
 
-    /// Is given what the CLI writes to stderr, as it comes. It is kept for errors in any case.
-    #[must_use]
-    pub fn on_stderr(mut self, listen: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.on_stderr = Some(Arc::new(listen));
-        self
-    }
-
     /// An MCP server inside this program.
     #[must_use]
     pub fn tool_server(mut self, server: impl crate::tool::Server) -> Self {

@@ -59,9 +59,9 @@ pub enum Error {
         "this claude is too old for the option {option} ({flag}); update it (`claude update`), or leave the option out"
     )]
     TooOld {
-        /// The option.
-        option: String,
-        /// The flag behind it.
+        /// The method of [`Options`](crate::Options) behind it.
+        option: &'static str,
+        /// The flag that it became.
         flag: String,
     },
     /// The CLI has ended, and not because it was asked to.

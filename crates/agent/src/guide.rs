@@ -48,7 +48,10 @@ pub mod concepts {
     //! while let Some(item) = events.next().await {
     //!     match item {
     //!         Ok(Message::Assistant(assistant)) => println!("{:?}", assistant.message.content),
-    //!         Ok(Message::Result(result)) => break println!("{:?}", result.result),
+    //!         Ok(Message::Result(result)) => {
+    //!             println!("{:?}", result.result);
+    //!             break;
+    //!         }
     //!         Ok(_) => {}
     //!         Err(error) if error.is_fatal() => return Err(error),
     //!         Err(error) => eprintln!("passed over: {error}"), // one bad line; the stream goes on
@@ -211,7 +214,7 @@ pub mod sessions {
     //!
     //! let library = Library::new()?;
     //! if let Some(last) = library.list(&Filter::project("."))?.next() {
-    //!     // Goes on where it ended; `fork(true)` would leave the old one as it is.
+    //!     // Goes on where it ended; `fork_session(true)` would leave the old one as it is.
     //!     let answer = ask("And now?").options(Options::new().resume(&last.id)).await?;
     //!     println!("{}", answer.text());
     //! }
@@ -225,7 +228,8 @@ pub mod sessions {
     //! # Stores
     //!
     //! A [`Store`](crate::store::Store) keeps transcripts elsewhere: in other files, in memory, in SQLite (feature `sqlite`), or
-    //! wherever you implement it. The tests that a store must pass are public:
+    //! wherever you implement it. With the option [`store`](crate::Options::store) a session is copied to it as it goes on, and
+    //! resumed from it where the CLI does not have it. The tests that a store must pass are public:
     //! [`store::conformance`](crate::store::conformance).
 }
 
@@ -289,8 +293,8 @@ pub mod migration {
     //! | `cli_path` | `pathToClaudeCodeExecutable` | [`program`](crate::Options::program) |
     //! | `env` (merged) | `env` (replaces) | [`env`](crate::Options::env) merges, [`env_clear`](crate::Options::env_clear) replaces |
     //! | `system_prompt` | `systemPrompt` | [`system_prompt`](crate::Options::system_prompt) |
-    //! | `include_partial_messages` | `includePartialMessages` | [`partial_messages`](crate::Options::partial_messages) |
-    //! | `output_format` json_schema | `outputFormat` | [`Ask::output`](crate::Ask::output), [`json_schema`](crate::Options::json_schema) |
+    //! | `include_partial_messages` | `includePartialMessages` | [`include_partial_messages`](crate::Options::include_partial_messages) |
+    //! | `output_format` json_schema | `outputFormat` | [`Ask::output`](crate::Ask::output), [`output_schema`](crate::Options::output_schema) |
     //! | `can_use_tool(name, input, ctx)` | `canUseTool` | [`can_use_tool`](crate::Options::can_use_tool) |
     //! | `PermissionResultAllow`/`Deny` | `{behavior}` | [`request.allow()`](crate::permission::PermissionRequest::allow), [`deny`](crate::permission::PermissionRequest::deny) |
     //! | `HookMatcher(matcher, hooks)` | `hooks: {Event: […]}` | [`hook`](crate::Options::hook) |
@@ -317,6 +321,8 @@ pub mod migration {
     //!   stream but the CLI's end.
     //! - A failed turn is an error only for [`ask`](crate::ask()).
     //! - The input is not closed at the first result: background work keeps it open.
+    //! - Without [`system_prompt`](crate::Options::system_prompt) the model has Claude Code's own; the official SDKs begin with an
+    //!   empty one (`system_prompt("")`).
     //! - Settings are read as the CLI reads them by itself, unless [`setting_sources`](crate::Options::setting_sources) says
     //!   otherwise.
 }

@@ -51,7 +51,7 @@ mod live;
 mod markdown;
 mod project;
 mod record;
-mod scan;
+pub(crate) mod scan;
 mod search;
 mod summary;
 mod time;
@@ -69,9 +69,14 @@ pub use summary::{Digest, Summary};
 pub use transcript::{Messages, Reading, Subagent, Transcript};
 pub use view::{Call, Outcome, Piece, View, headline};
 
+pub(crate) use change::plain;
 pub(crate) use fields::Fields;
 pub(crate) use lines::{Lines, failed};
-pub(crate) use scan::Scan;
+pub(crate) use scan::{Name, Scan};
+pub(crate) use summary::digest;
+pub(crate) use time::format as format_time;
+#[cfg(feature = "sqlite")]
+pub(crate) use time::{from_millis, millis};
 
 /// A configuration directory of the CLI's, with the transcripts in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

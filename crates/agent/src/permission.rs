@@ -174,6 +174,7 @@ impl Options {
         F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
         R: Future<Output = Decision> + Send + 'static,
     {
+        self.ask_host();
         self.callbacks.can_use_tool = Some(std::sync::Arc::new(move |request| Box::pin(decide(request))));
         self
     }

@@ -5,7 +5,8 @@
 //! as they come, and keeps what is open in a [`State`]. [`Conversation`] folds events into one value, and [`view`]
 //! says how to show a tool call.
 //!
-//! There is no I/O, no clock and no task here: the same messages give the same events.
+//! There is no I/O, no clock and no task here: the same messages give the same events. A transcript's records, read as
+//! messages, give the events of the session that wrote them, but for the ends of its turns.
 //!
 //! ```
 //! use oarlock_agent::reduce::{Event, Reducer};
@@ -77,7 +78,7 @@ pub use state::*;
 use message::Thread;
 
 /// Turns messages into events. See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Reducer {
     state: State,
     /// What the running turn has shown so far.
@@ -90,6 +91,8 @@ pub struct Reducer {
     early: BTreeSet<String>,
     /// Foreground tasks whose call has its result.
     answered_tasks: BTreeSet<String>,
+    /// Does the CLI tell which user messages a turn answers? Old ones do so by replays only.
+    tells_answers: bool,
     /// The last sums that the CLI told.
     cost_usd: f64,
     model_usage: BTreeMap<String, ModelUsage>,
@@ -115,6 +118,8 @@ impl Reducer {
             self.events.push(Event::QuestionWithdrawn { request_id });
         }
         self.state.queued.clear();
+        self.tells_answers = false;
+        self.compacted = false;
         self.forget_sums();
         self.events.drain(..)
     }
@@ -132,7 +137,7 @@ impl Reducer {
         }
     }
 
-    /// The host has answered a question.
+    /// The host has answered a question. One that it does not tell of is closed by the tool's result.
     pub fn answered(&mut self, request_id: &str) {
         self.state.questions.remove(request_id);
     }
@@ -226,14 +231,8 @@ impl Reducer {
         self.open_call(call)
     }
 
-    /// Puts a call with its whole input into the table, and says so unless that is known.
+    /// Puts a call with its whole input into the table, and says so.
     fn open_call(&mut self, call: ToolCall) -> Arc<ToolCall> {
-        if let Some(open) = self.state.calls.get(&call.id)
-            && open.complete
-            && *open.call == call
-        {
-            return open.call.clone();
-        }
         let call = Arc::new(call);
         if !self.early.contains(&call.id) {
             self.state.calls.insert(call.id.clone(), OpenCall { call: call.clone(), complete: true });

@@ -52,7 +52,7 @@
 //! | [`Structured`] | its JSON; texts beside it are left out, pictures are kept |
 //! | nothing | a sentence that says so |
 //! | an error | its texts, marked as an error; pictures in it are left out |
-//! | more than about 100,000 characters | the beginning, and the name of a file with all of it; see [`Tool::max_result_chars`] |
+//! | more than 50,000 characters | the beginning, and the name of a file with all of it; see [`Tool::max_result_chars`] |
 //!
 //! The CLI calls tools of one message one after the other, unless they are [`read_only`](Tool::read_only): those it calls
 //! all at once. Progress reports are taken and shown nowhere, and do not prolong the CLI's own time-out

@@ -27,7 +27,8 @@ use crate::Error;
 pub use crate::process::spawn;
 
 /// A command line that is ready to be started: what [`Options`](crate::Options) come to.
-#[derive(Debug)]
+///
+/// `Debug` shows names, no values: they may hold keys.
 pub struct Launch {
     /// The program.
     pub program: PathBuf,
@@ -35,12 +36,22 @@ pub struct Launch {
     pub args: Vec<OsString>,
     /// Changes to the environment; `None` takes a variable away.
     pub env: BTreeMap<OsString, Option<OsString>>,
-    /// Start from an empty environment.
-    pub env_clear: bool,
     /// Where it runs; the current directory when there is none.
     pub cwd: Option<PathBuf>,
     /// Files that the arguments name. They are removed when the session ends.
     pub files: Vec<TempPath>,
+}
+
+impl fmt::Debug for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flag = |arg: &OsString| arg.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
+        f.debug_struct("Launch")
+            .field("program", &self.program)
+            .field("flags", &self.args.iter().map(flag).collect::<Vec<_>>())
+            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Launch {
@@ -49,9 +60,6 @@ impl Launch {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
-        if self.env_clear {
-            command.env_clear();
-        }
         for (name, value) in &self.env {
             match value {
                 Some(value) => command.env(name, value),

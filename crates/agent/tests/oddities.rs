@@ -23,7 +23,8 @@ async fn hl_line_03_every_oddity_arrives_and_harms_nothing() {
             if !bytes.ends_with(b"\n") {
                 cli.say_raw(b"\n").await;
             }
-            cli.say(json!({"type": "result", "subtype": "success", "is_error": false, "result": "the end"})).await;
+            cli.say(json!({"type": "result", "subtype": "success", "is_error": false, "result": "the end"}))
+                .await;
             // The answer to a question among the oddities is read, or the pipe would fill.
             cli.fall_silent();
         };
@@ -45,7 +46,9 @@ async fn hl_line_03_every_oddity_arrives_and_harms_nothing() {
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
         let hidden = |line: &&[u8]| {
             let text = String::from_utf8_lossy(line);
-            text.contains("\"control_response\"") || text.contains("\"hook_callback\"") || text.contains("\"mcp_message\"")
+            text.contains("\"control_response\"")
+                || text.contains("\"hook_callback\"")
+                || text.contains("\"mcp_message\"")
         };
         let shown = lines.filter(|line| !hidden(line)).count();
         assert_eq!(seen.len() - 1 + bad, shown, "{name}");

@@ -153,7 +153,9 @@ async fn one_that_dies_at_once_says_why() {
 
 #[tokio::test]
 async fn one_that_never_answers_is_given_up_and_ended() {
-    let fake = Fake::raw("#!/bin/sh\ntrap '' TERM\necho $$ > \"$(dirname \"$0\")/pid\"\nwhile :; do sleep 0.05; done\n");
+    let fake = Fake::raw(
+        "#!/bin/sh\ntrap '' TERM\necho $$ > \"$(dirname \"$0\")/pid\"\nwhile :; do sleep 0.05; done\n",
+    );
     let options = fake.options().start_timeout(Duration::from_millis(500));
     let error = soon(options.connect()).await.err().unwrap();
     assert!(matches!(error, Error::NoAnswer { silent: true, .. }), "{error}");
@@ -161,7 +163,8 @@ async fn one_that_never_answers_is_given_up_and_ended() {
 }
 
 /// Shells of the Bash tool have sessions of their own, so no signal to the group reaches them.
-const GRANDCHILD: &str = "setsid sh -c 'echo $$ > \"$1/grandchild\"; exec sleep 1000' sh \"$(dirname \"$0\")\" &
+const GRANDCHILD: &str =
+    "setsid sh -c 'echo $$ > \"$1/grandchild\"; exec sleep 1000' sh \"$(dirname \"$0\")\" &
     echo $$ > \"$(dirname \"$0\")/pid\"; while read -r _; do :; done; sleep 1000";
 
 #[tokio::test]
@@ -222,7 +225,9 @@ async fn a_child_that_holds_the_pipes_does_not_hold_us() {
 #[tokio::test]
 async fn kill_9_at_any_point_ends_the_stream_with_an_error_and_nothing_hangs() {
     for delay in [0, 1, 3, 7, 15, 30] {
-        let fake = Fake::new(&format!("while :; do {RESULT}; echo '{{\"type\":\"system\",\"subtype\":\"init\"}}'; done"));
+        let fake = Fake::new(&format!(
+            "while :; do {RESULT}; echo '{{\"type\":\"system\",\"subtype\":\"init\"}}'; done"
+        ));
         let (session, mut events) = fake.options().connect().await.unwrap();
         tokio::time::sleep(Duration::from_millis(delay)).await;
         let pid = session.pid().unwrap().to_string();
@@ -320,7 +325,10 @@ fn processes_of(script: &Path) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let script = script.to_string_lossy().into_owned();
-    pids.filter(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().contains(&script)).collect()
+    pids.filter(|pid| {
+        fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().contains(&script)
+    })
+    .collect()
 }
 
 #[tokio::test]

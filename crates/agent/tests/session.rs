@@ -353,3 +353,54 @@ async fn why_a_session_could_not_begin_is_told_in_the_clis_words() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn hl_mcp_01_tools_are_served_before_the_session_has_begun() {
+    use oarlock_agent::tool::{Tool, ToolServer};
+    let options = Options::new().tool_server(ToolServer::new("calc").tool(Tool::new("pi", async || 3.5)));
+    let (transport, mut cli) = support::pipes();
+    let serve = async {
+        let initialize = cli.hear_request("initialize").await;
+        assert_eq!(initialize["request"]["sdkMcpServers"], json!(["calc"]));
+        let call = |message| json!({"subtype": "mcp_message", "server_name": "calc", "message": message});
+        // Twice, as the CLI does at times.
+        for id in ["a", "b"] {
+            cli.ask(id, call(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":
+                {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}}))).await;
+            let answer = cli.hear_answer(id).await;
+            assert_eq!(
+                answer["response"]["mcp_response"]["result"]["serverInfo"]["name"], "calc",
+                "{answer}"
+            );
+            cli.ask(id, call(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))).await;
+            assert_eq!(cli.hear_answer(id).await["response"]["mcp_response"]["id"], 0);
+        }
+        cli.answer(&initialize, json!({})).await;
+        cli.ask("c", call(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "pi", "arguments": {}}})))
+            .await;
+        let answer = cli.hear_answer("c").await;
+        assert_eq!(answer["response"]["mcp_response"]["result"]["content"][0]["text"], "3.5", "{answer}");
+    };
+    let (connected, ()) = tokio::join!(options.connect_over(transport), serve);
+    assert!(connected.is_ok());
+}
+
+#[tokio::test]
+async fn what_the_cli_writes_down_is_copied_to_a_store() {
+    use oarlock_agent::store::{Key, MemoryStore, load_all};
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options::new().config_dir(dir.path()).store(store.clone());
+    let (_session, events, mut cli) = session(options).await;
+    let id = "1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b";
+    let file = dir.path().join("projects/-w").join(format!("{id}.jsonl"));
+    let record =
+        json!({"type": "user", "uuid": "u", "sessionId": id, "message": {"role": "user", "content": "hi"}});
+    cli.say(json!({"type": "transcript_mirror", "filePath": file, "entries": [record]})).await;
+    cli.result().await;
+    cli.fall_silent();
+    assert_eq!(tags(events).await, ["result"], "the copies are not shown");
+    let stored = load_all(store.as_ref(), &Key::new("-w", id)).await.unwrap().unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].value(), record);
+}

@@ -8,10 +8,18 @@ Exit codes:
   0  done
   1  it failed; the message says what and what to do
   2  the command line or a configuration file is wrong
-  3  there is no such thing: no engine for this directory, no such diff, no such client
-  4  the person or the engine refused (a rejected diff in `demo`, a tool that answered with an error)
+  3  there is no such thing: no `claude`, no engine for this directory, no such diff, client or session
+  4  the person or the engine refused (a rejected diff in `demo`, a tool that answered with an error, `q` in `run`)
+  5  the API failed, or a login is needed (`run`)
+  6  a limit was reached: turns, money, time (`run`)
+130  Ctrl-C, 143 a signal ended it (`run`)
 
-`oarlock claude` passes on the exit code of `claude`.";
+`oarlock claude` passes on the exit code of `claude`; `oarlock script` ends as its script says.";
+
+/// The exit code after Ctrl-C, as shells have it.
+pub(crate) const INTERRUPTED: u8 = 130;
+/// The exit code after SIGTERM, as shells have it.
+pub(crate) const TERMINATED: u8 = 143;
 
 /// A failure with an exit code of its own. Any other error is 1.
 #[derive(Debug)]
@@ -22,6 +30,10 @@ pub(crate) enum Failure {
     NotFound(anyhow::Error),
     /// 4
     Refused(anyhow::Error),
+    /// 5
+    Api(anyhow::Error),
+    /// 6
+    Limit(anyhow::Error),
     /// Somebody else's exit code, already explained.
     Code(u8),
 }
@@ -41,12 +53,26 @@ impl Failure {
     pub(crate) fn refused(message: impl std::fmt::Display) -> anyhow::Error {
         Self::Refused(anyhow::anyhow!("{message}")).into()
     }
+
+    /// The API failed.
+    pub(crate) fn api(message: impl std::fmt::Display) -> anyhow::Error {
+        Self::Api(anyhow::anyhow!("{message}")).into()
+    }
+
+    /// A limit was reached.
+    pub(crate) fn limit(message: impl std::fmt::Display) -> anyhow::Error {
+        Self::Limit(anyhow::anyhow!("{message}")).into()
+    }
 }
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Usage(error) | Self::NotFound(error) | Self::Refused(error) => error.fmt(f),
+            Self::Usage(error)
+            | Self::NotFound(error)
+            | Self::Refused(error)
+            | Self::Api(error)
+            | Self::Limit(error) => error.fmt(f),
             Self::Code(code) => write!(f, "exit code {code}"),
         }
     }
@@ -70,6 +96,8 @@ pub(crate) fn code(outcome: anyhow::Result<()>) -> ExitCode {
         Some(Failure::Usage(_)) => 2,
         Some(Failure::NotFound(_)) => 3,
         Some(Failure::Refused(_)) => 4,
+        Some(Failure::Api(_)) => 5,
+        Some(Failure::Limit(_)) => 6,
         _ => 1,
     })
 }

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod cmd;
 mod config;
 mod exit;
+mod input;
 mod memory;
 mod output;
 mod place;
@@ -31,9 +32,13 @@ pub(crate) struct Cli {
 enum Command {
     Serve(cmd::serve::Args),
     Claude(cmd::claude::Args),
+    Run(Box<cmd::run::Args>),
     /// Talk to a running engine, or list the IDEs that Claude Code can find
     #[command(subcommand)]
     Ide(cmd::ide::Command),
+    /// List, read, search and change the sessions of Claude Code
+    #[command(subcommand)]
+    Sessions(cmd::sessions::Command),
     Mcp(cmd::mcp::Args),
     Demo(cmd::demo::Args),
     Script(cmd::script::Args),
@@ -46,13 +51,15 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
-    // `claude` owns the terminal; only errors may be written over its screen.
-    let quiet = matches!(cli.command, Command::Claude(_));
+    // `claude` owns the terminal, and so does `run`; only errors may be written over their screens.
+    let quiet = matches!(cli.command, Command::Claude(_) | Command::Run(_));
     output::log_to_stderr(cli.verbose, quiet);
     let outcome = match cli.command {
         Command::Serve(args) => args.run(),
         Command::Claude(args) => args.run(),
+        Command::Run(args) => args.run(cli.verbose),
         Command::Ide(command) => command.run(),
+        Command::Sessions(command) => command.run(),
         Command::Mcp(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::Script(args) => args.run(),

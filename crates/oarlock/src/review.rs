@@ -10,19 +10,19 @@ use futures_util::future::BoxFuture;
 use oarlock_ide::editor::{Cancelled, DiffOutcome, EditorError, OpenDiff};
 use oarlock_ide::headless::Reviewer;
 use oarlock_ide::paths::read_regular;
-use oarlock_proto::text::Text;
 use similar::{ChangeTag, TextDiff};
 
+use crate::input::{self, Keyboard};
 use crate::output::{BAD, DIM, GOOD, STRONG, WARN, visible};
 
 /// The largest file that is compared.
-const MAX_FILE: u64 = 64 << 20;
+pub(crate) const MAX_FILE: u64 = 64 << 20;
 /// How long a diff may be looked for before a coarser one will do.
 const DIFFING: Duration = Duration::from_secs(2);
 /// How many lines of a diff are shown.
 const MAX_LINES: usize = 2000;
 /// Keys that were already on their way when a question appeared were not meant for it.
-const REFLEX: Duration = Duration::from_millis(400);
+pub(crate) const REFLEX: Duration = Duration::from_millis(400);
 
 /// Shows a coloured diff on the terminal and asks: accept, reject, or edit first. One at a time.
 ///
@@ -108,10 +108,11 @@ fn ask(request: &OpenDiff, stopped: &PipeReader) -> io::Result<DiffOutcome> {
     if input::is_stopped(stopped, REFLEX)? {
         return decided_elsewhere();
     }
+    let keyboard = Keyboard::stdin();
     loop {
-        input::forget()?;
+        keyboard.forget()?;
         print(&format!("{STRONG}accept (a), reject (r) or edit (e)?{STRONG:#} "))?;
-        let line = match input::line(stopped)? {
+        let line = match keyboard.line(stopped)? {
             input::Line::Stopped => return decided_elsewhere(),
             input::Line::End => {
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal was closed"));
@@ -124,7 +125,7 @@ fn ask(request: &OpenDiff, stopped: &PipeReader) -> io::Result<DiffOutcome> {
             Choice::Again => {}
             Choice::Edit => {
                 match edit(&request.new_path, &contents) {
-                    Ok(edited) => contents = edited,
+                    Ok(edited) => contents = edited.into(),
                     Err(error) => print(&format!("  {error}\n"))?,
                 }
                 if input::is_stopped(stopped, Duration::ZERO)? {
@@ -141,8 +142,8 @@ fn decided_elsewhere() -> io::Result<DiffOutcome> {
     Ok(DiffOutcome::Closed)
 }
 
-/// Opens the proposal in the person's own editor and reads it back.
-fn edit(path: &Path, contents: &str) -> io::Result<Text> {
+/// Opens a text in the person's own editor and reads it back. The path gives the file its name.
+pub(crate) fn edit(path: &Path, contents: &str) -> io::Result<String> {
     let editor =
         ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
@@ -155,9 +156,9 @@ fn edit(path: &Path, contents: &str) -> io::Result<Text> {
     let status =
         status.map_err(|error| io::Error::other(format!("failed to run `{editor}`: {error}; set EDITOR")))?;
     if !status.success() {
-        return Err(io::Error::other(format!("`{editor}` failed ({status}); the proposal is unchanged")));
+        return Err(io::Error::other(format!("`{editor}` failed ({status}); nothing is changed")));
     }
-    Ok(std::fs::read_to_string(&file)?.into())
+    std::fs::read_to_string(&file)
 }
 
 fn show(request: &OpenDiff, old: &[u8], new: &str) -> io::Result<()> {
@@ -167,8 +168,13 @@ fn show(request: &OpenDiff, old: &[u8], new: &str) -> io::Result<()> {
     print(&format!("\n{STRONG}Claude Code proposes to {act} {name}{STRONG:#}{who}\n{}", render(old, new)))
 }
 
-/// A unified diff with colours.
+/// A unified diff with colours, for a question about it.
 pub(crate) fn render(old: &[u8], new: &str) -> String {
+    render_from(1, old, new, MAX_LINES, "; (e) shows all of the proposal")
+}
+
+/// A unified diff of a part of a file that begins at a line; of at most `max` lines, and then a `hint`.
+pub(crate) fn render_from(first_line: usize, old: &[u8], new: &str, max: usize, hint: &str) -> String {
     let text = String::from_utf8_lossy(old);
     let mut out = String::new();
     if matches!(text, std::borrow::Cow::Owned(_)) {
@@ -190,11 +196,11 @@ pub(crate) fn render(old: &[u8], new: &str) -> String {
     let (mut shown, mut left_out) = (0, 0);
     for group in diff.grouped_ops(3) {
         let first = group.first().map_or(0, |op| op.new_range().start);
-        if shown < MAX_LINES {
-            out.push_str(&format!("{DIM}@@ line {} @@{DIM:#}\n", first + 1));
+        if shown < max {
+            out.push_str(&format!("{DIM}@@ line {} @@{DIM:#}\n", first + first_line));
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            if shown == MAX_LINES {
+            if shown == max {
                 left_out += 1;
                 continue;
             }
@@ -213,7 +219,7 @@ pub(crate) fn render(old: &[u8], new: &str) -> String {
         }
     }
     if left_out > 0 {
-        out.push_str(&format!("{WARN}and {left_out} more lines; (e) shows all of the proposal{WARN:#}\n"));
+        out.push_str(&format!("{WARN}and {left_out} more lines{hint}{WARN:#}\n"));
     }
     out
 }
@@ -222,87 +228,6 @@ fn print(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
-}
-
-/// Reading a terminal in a way that can be stopped.
-#[cfg(unix)]
-mod input {
-    use std::io::{self, PipeReader};
-    use std::time::Duration;
-
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::termios::{QueueSelector, tcflush};
-
-    pub(super) enum Line {
-        Text(String),
-        End,
-        Stopped,
-    }
-
-    /// Throws away what was typed before the question.
-    pub(super) fn forget() -> io::Result<()> {
-        Ok(tcflush(rustix::stdio::stdin(), QueueSelector::IFlush)?)
-    }
-
-    /// Waits for a while, or until the question is settled elsewhere.
-    pub(super) fn is_stopped(stopped: &PipeReader, within: Duration) -> io::Result<bool> {
-        let within = Timespec::try_from(within).map_err(io::Error::other)?;
-        let mut fds = [PollFd::new(stopped, PollFlags::IN)];
-        match poll(&mut fds, Some(&within)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// One line, unless the question is settled elsewhere first.
-    pub(super) fn line(stopped: &PipeReader) -> io::Result<Line> {
-        let stdin = rustix::stdio::stdin();
-        loop {
-            let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
-            match poll(&mut fds, None) {
-                Ok(_) => {}
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            if !fds[1].revents().is_empty() {
-                return Ok(Line::Stopped);
-            }
-            // A terminal gives one line a read; one that is cut off here has no line end, and counts for nothing.
-            let mut line = [0; 4096];
-            let length = rustix::io::read(stdin, &mut line)?;
-            let text = String::from_utf8_lossy(&line[..length]).into_owned();
-            return Ok(if length > 0 { Line::Text(text) } else { Line::End });
-        }
-    }
-}
-
-#[cfg(not(unix))]
-mod input {
-    use std::io::{self, PipeReader};
-    use std::time::Duration;
-
-    pub(super) enum Line {
-        Text(String),
-        End,
-        #[allow(dead_code, reason = "here a question cannot be stopped while it waits for a line")]
-        Stopped,
-    }
-
-    pub(super) fn forget() -> io::Result<()> {
-        Ok(())
-    }
-
-    pub(super) fn is_stopped(_stopped: &PipeReader, within: Duration) -> io::Result<bool> {
-        std::thread::sleep(within);
-        Ok(false)
-    }
-
-    pub(super) fn line(_stopped: &PipeReader) -> io::Result<Line> {
-        let mut line = String::new();
-        let length = io::stdin().read_line(&mut line)?;
-        Ok(if length > 0 { Line::Text(line) } else { Line::End })
-    }
 }
 
 #[cfg(test)]

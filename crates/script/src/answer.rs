@@ -46,7 +46,7 @@ const OUTPUT_STYLES: [&str; 3] = ["default", "Explanatory", "Learning"];
 
 impl Player<'_> {
     /// The body of the answer to `initialize`.
-    pub(crate) fn initialize_body(&self) -> Value {
+    fn initialize_body(&self) -> Value {
         let command = |name: &&str| json!({ "name": name, "description": format!("The scripted /{name}"), "argumentHint": "", "builtin": true });
         let commands: Vec<Value> = if self.launch.flag("--disable-slash-commands") {
             Vec::new()
@@ -91,6 +91,18 @@ impl Player<'_> {
         body
     }
 
+    /// Answers `initialize`.
+    pub(crate) async fn answer_initialize(&self, id: &Value) -> std::io::Result<()> {
+        let response = json!({
+            "subtype": "success",
+            "request_id": id,
+            "response": self.initialize_body(),
+            "pending_permission_requests": [],
+            "pending_user_dialog_requests": [],
+        });
+        self.send(&json!({ "type": "control_response", "response": response })).await
+    }
+
     /// `system/init`, which opens every turn.
     pub(crate) fn init_frame(&self, uuids: &[String]) -> Value {
         let mut tools: Vec<String> = TOOLS.iter().map(ToString::to_string).collect();
@@ -127,6 +139,7 @@ impl Player<'_> {
             "memory_paths": {},
             "original_cwd": directory,
             "additional_directories": [],
+            "messaging_socket_path": "/dev/null",
             "fast_mode_state": "off",
             "fast_mode_disabled_reason": "sdk_opt_in_required",
             "per_turn_effort_active": true,
@@ -217,7 +230,20 @@ impl Player<'_> {
             "memoryFiles": [],
             "mcpTools": [],
             "agents": [],
+            "autoCompactThreshold": 967_000,
             "isAutoCompactEnabled": true,
+            "mcpInstructions": [],
+            "messageBreakdown": {
+                "toolCallTokens": 0,
+                "toolResultTokens": 0,
+                "attachmentTokens": 0,
+                "assistantMessageTokens": 0,
+                "userMessageTokens": 0,
+                "redirectedContextTokens": 0,
+                "unattributedTokens": 0,
+                "toolCallsByType": [],
+                "attachmentsByType": [],
+            },
             "apiUsage": null,
         })
     }

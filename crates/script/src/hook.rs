@@ -66,7 +66,6 @@ pub(crate) enum Verdict {
     Output(Map<String, Value>),
     /// The callback failed. `blocks` if the host registered it to refuse then.
     Failed {
-        error: String,
         blocks: bool,
     },
     TimedOut,
@@ -81,9 +80,14 @@ impl Player<'_> {
             for callback in &matcher.hook_callback_ids {
                 let request = self.hook_request(&event, callback);
                 let mut verdict = self.call_back(request, matcher.timeout, in_turn).await?;
-                if let Verdict::Failed { error, blocks } = &mut verdict {
+                if let Verdict::Failed { blocks } = &mut verdict {
                     *blocks = matcher.on_failure.is_some();
-                    let content = format!("{} hook callback failed: {error}", event.name);
+                    let effect = if *blocks {
+                        "This failure counts as a block."
+                    } else {
+                        "Its answer was treated as empty."
+                    };
+                    let content = format!("{}: Hook callback {callback} failed: {effect}", event.name);
                     let fields =
                         json!({ "content": content, "level": "warning", "tag": "hook_callback_failed" });
                     self.system("informational", fields).await?;
@@ -116,19 +120,21 @@ impl Player<'_> {
     async fn call_back(&self, request: Value, timeout: Option<f64>, in_turn: bool) -> Result<Verdict, Stop> {
         let Some(seconds) = timeout else { return Ok(self.ask(request, in_turn).await?.into()) };
         let id = self.request(request, in_turn).await?;
-        let answered = self.until(|state| match state.pending.get_mut(&id) {
-            Some(pending) if pending.answer.is_some() => Some(pending.answer.take()),
-            Some(_) if state.is_closed => Some(Some(Answer::Closed)),
-            Some(_) => None,
-            None => Some(None),
-        });
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        if let Ok(answer) = tokio::time::timeout(time, answered).await {
-            self.state().pending.remove(&id);
-            return Ok(answer.ok_or(Stop::Interrupted { tool: true })?.into());
+        if let Ok(answer) = tokio::time::timeout(time, self.answer_to(&id, in_turn)).await {
+            return Ok(answer?.into());
         }
         self.withdraw(&id).await?;
         Ok(Verdict::TimedOut)
+    }
+}
+
+impl Verdict {
+    /// Why the hook blocks, if it does.
+    pub(crate) fn block_reason(&self) -> Option<&str> {
+        let Self::Output(output) = self else { return None };
+        let blocks = output.get("decision").is_some_and(|decision| decision == "block");
+        blocks.then(|| output.get("reason").and_then(Value::as_str).unwrap_or("Blocked by hook"))
     }
 }
 
@@ -137,8 +143,7 @@ impl From<Answer> for Verdict {
         match answer {
             Answer::Success(Value::Object(output)) => Self::Output(output),
             Answer::Success(_) => Self::Output(Map::new()),
-            Answer::Error(error) => Self::Failed { error, blocks: false },
-            Answer::Closed => Self::Failed { error: "the stream was closed".to_owned(), blocks: false },
+            Answer::Error(_) | Answer::Closed => Self::Failed { blocks: false },
         }
     }
 }

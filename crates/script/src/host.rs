@@ -5,11 +5,9 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::hook::Hooks;
 use crate::mcp::Server;
-use crate::player::{Answer, Outcome, Player, Prompt, State, resolve_model, timestamp};
+use crate::play::Outcome;
+use crate::player::{Answer, Player, Prompt, State, resolve_model, timestamp};
 use crate::task::Job;
-
-/// How a line of the host cannot be read. The real CLI ends with 1 then.
-const BAD_LINE: &str = "Error parsing streaming input line";
 
 impl Player<'_> {
     /// Reads until the input ends, or the process does.
@@ -36,17 +34,16 @@ impl Player<'_> {
     }
 
     async fn take_line(&self, line: &[u8]) -> Result<(), Outcome> {
-        let Ok(frame) = serde_json::from_slice::<Value>(line) else {
-            return Err(self.reject(BAD_LINE).await);
-        };
-        if frame.is_null() {
-            return Err(self.reject(BAD_LINE).await);
+        let frame: Value = serde_json::from_slice(line).unwrap_or_default();
+        let is_bad = frame.is_null() || frame["type"] == "control_request" && !frame["request"].is_object();
+        if is_bad {
+            let (kind, length) = (frame["type"].as_str().unwrap_or("unknown"), line.len());
+            let complaint =
+                format!("Error parsing streaming input line (type={kind}, {length} chars): SyntaxError");
+            return Err(self.reject(&complaint).await);
         }
         let sent = match frame["type"].as_str() {
             Some("user") => return self.take_message(frame).await,
-            Some("control_request") if !frame["request"].is_object() => {
-                return Err(self.reject(BAD_LINE).await);
-            }
             Some("control_request") => return self.take_request(&frame).await,
             Some("control_response") => self.take_response(frame).await,
             // Everything else is passed over, as the real CLI does.
@@ -62,7 +59,8 @@ impl Player<'_> {
 
     async fn take_message(&self, mut frame: Value) -> Result<(), Outcome> {
         if frame["message"]["role"] != "user" {
-            return Err(self.reject(&format!("{BAD_LINE}: expected a message with the role 'user'")).await);
+            let role = frame["message"]["role"].as_str().unwrap_or("undefined");
+            return Err(self.reject(&format!("Error: Expected message role 'user', got '{role}'")).await);
         }
         let uuid = frame["uuid"].as_str().map(ToOwned::to_owned);
         let prompt = Prompt {
@@ -82,7 +80,11 @@ impl Player<'_> {
             self.tell_lifecycle(uuid.as_slice(), "queued").await
         };
         told.await.map_err(|_| Outcome::exit(1))?;
-        self.change(|state| state.queue.push_back(prompt));
+        let is_urgent = frame["priority"] == "now";
+        self.change(|state| {
+            state.is_preempted |= is_urgent && state.is_running;
+            state.queue.push_back(prompt);
+        });
         if was_idle {
             // The turn begins before the next line is read: what follows is queued, not part of this prompt.
             self.until(|state| (state.is_running || state.queue.is_empty()).then_some(())).await;
@@ -113,7 +115,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn take_request(&self, frame: &Value) -> Result<(), Outcome> {
+    pub(crate) async fn take_request(&self, frame: &Value) -> Result<(), Outcome> {
         let (id, request) = (&frame["request_id"], &frame["request"]);
         let subtype = request["subtype"].as_str().unwrap_or_default();
         self.change(|state| *state.seen.entry(subtype.to_owned()).or_default() += 1);
@@ -155,7 +157,7 @@ impl Player<'_> {
         answered.map_err(|_| Outcome::exit(1))
     }
 
-    pub(crate) async fn answer(&self, id: &Value, body: Option<Value>) -> std::io::Result<()> {
+    async fn answer(&self, id: &Value, body: Option<Value>) -> std::io::Result<()> {
         let mut response = json!({ "subtype": "success", "request_id": id });
         if let Some(body) = body {
             response["response"] = body;
@@ -186,7 +188,7 @@ impl Player<'_> {
             self.change(|state| state.jobs.push_back(Job::Initialize { id: id.clone() }));
             return Ok(());
         }
-        self.answer(id, Some(self.initialize_body())).await
+        self.answer_initialize(id).await
     }
 
     async fn interrupt(&self, id: &Value, cancels_queue: bool) -> std::io::Result<()> {
@@ -205,13 +207,16 @@ impl Player<'_> {
         } else {
             json!({ "still_queued": queued })
         };
-        if is_running {
-            for pending in pending {
-                self.withdraw(&pending).await?;
-            }
+        let pending = if is_running { pending } else { Vec::new() };
+        for id in &pending {
+            self.send(&json!({ "type": "control_cancel_request", "request_id": id })).await?;
         }
         self.answer(id, Some(body)).await?;
-        self.change(|state| state.is_interrupted |= state.is_running);
+        // Only now does the turn learn of it, so that the answer comes first.
+        self.change(|state| {
+            state.pending.retain(|id, _| !pending.contains(id));
+            state.is_interrupted |= state.is_running;
+        });
         Ok(())
     }
 

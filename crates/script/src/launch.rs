@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::Notify;
 
 /// How the scripted CLI was started: what `claude` would read from its command line and environment.
 ///
@@ -13,6 +15,8 @@ pub struct Launch {
     args: Vec<String>,
     env: BTreeMap<String, String>,
     cwd: PathBuf,
+    /// Told when the process gets SIGINT.
+    interrupt: Arc<Notify>,
 }
 
 impl Default for Launch {
@@ -37,6 +41,7 @@ impl Launch {
             args: args.into_iter().map(Into::into).collect(),
             env: BTreeMap::new(),
             cwd: std::env::current_dir().unwrap_or_default(),
+            interrupt: Arc::default(),
         }
     }
 
@@ -69,6 +74,11 @@ impl Launch {
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
         self.cwd = cwd.into();
         self
+    }
+
+    /// What SIGINT does to `claude`: notify this, and the running turn is interrupted, and the process ends after its result.
+    pub fn interrupt(&self) -> Arc<Notify> {
+        Arc::clone(&self.interrupt)
     }
 
     pub(crate) fn directory(&self) -> String {

@@ -5,8 +5,8 @@
 //! in-process MCP tools, interrupts, queued messages, exit codes.
 //!
 //! ```
-//! # tokio_test();
-//! # fn tokio_test() { tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), oarlock_script::Error> {
 //! use oarlock_script::{Launch, Script, play};
 //!
 //! let script = Script::parse(
@@ -20,13 +20,15 @@
 //! let outcome = play(&script, &Launch::default(), prompt.as_slice(), &mut out, tokio::io::sink()).await;
 //! assert_eq!(outcome.code, 0);
 //! assert!(String::from_utf8_lossy(&out).contains("Hello there."));
-//! # Ok::<(), oarlock_script::Error>(()) }).unwrap() }
+//! # Ok(())
+//! # }
 //! ```
 //!
-//! # The format
-#![doc = include_str!("../FORMAT.md")]
+#![doc = include_str!("../README.md")]
 
 mod answer;
+mod command;
+mod ending;
 mod error;
 mod hook;
 mod host;
@@ -35,15 +37,18 @@ mod mcp;
 mod message;
 mod parse;
 mod permission;
+mod play;
 mod player;
 mod result;
 mod script;
+mod step;
 mod task;
 mod template;
 mod tool;
+mod trace;
 mod turn;
 
 pub use error::Error;
 pub use launch::Launch;
-pub use player::{Outcome, play};
+pub use play::{Outcome, play};
 pub use script::Script;

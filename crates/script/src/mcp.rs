@@ -20,6 +20,8 @@ enum Status {
     /// Hello was said and not answered yet.
     Greeting,
     Greeted,
+    /// Somebody asks for its tools.
+    Listing,
     Connected,
     Failed,
 }
@@ -27,7 +29,7 @@ enum Status {
 impl Status {
     fn name(self) -> &'static str {
         match self {
-            Self::Pending | Self::Greeting | Self::Greeted => "pending",
+            Self::Pending | Self::Greeting | Self::Greeted | Self::Listing => "pending",
             Self::Connected => "connected",
             Self::Failed => "failed",
         }
@@ -67,14 +69,10 @@ impl Player<'_> {
     /// Finishes the handshake and asks for the tools. The first turn waits for this.
     pub(crate) async fn connect_servers(&self) -> Result<(), Stop> {
         self.greet_servers().await?;
-        self.until(|state| {
-            let is_greeting = state.servers.values().any(|server| server.status == Status::Greeting);
-            (!is_greeting || state.is_interrupted || state.is_closed).then_some(())
-        })
-        .await;
-        for name in self.claim_servers(Status::Greeted, Status::Connected) {
+        self.until_none_is(Status::Greeting).await;
+        for name in self.claim_servers(Status::Greeted, Status::Listing) {
             let message = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-            self.ask(json!({ "subtype": "mcp_message", "server_name": name, "message": message }), true)
+            self.ask(json!({ "subtype": "mcp_message", "server_name": name, "message": message }), false)
                 .await?;
             let reply = self.call_server(&name, "tools/list", None).await?;
             self.change(|state| {
@@ -84,7 +82,17 @@ impl Player<'_> {
                 server.tools = tools.unwrap_or_default();
             });
         }
+        self.until_none_is(Status::Listing).await;
         Ok(())
+    }
+
+    /// Waits for a handshake that somebody else has begun.
+    async fn until_none_is(&self, status: Status) {
+        self.until(|state| {
+            let is_under_way = state.servers.values().any(|server| server.status == status);
+            (!is_under_way || state.is_interrupted || state.is_closed).then_some(())
+        })
+        .await;
     }
 
     /// The servers in one status, which are moved on to the next, so that nobody else takes them up.
@@ -132,7 +140,9 @@ impl Player<'_> {
             lay(&mut message, json!({ "params": params }));
         }
         let request = json!({ "subtype": "mcp_message", "server_name": server, "message": message });
-        Ok(match self.ask(request, true).await? {
+        // An interrupt withdraws a call, but no handshake: the server is there for the next turn too.
+        let in_turn = method == "tools/call";
+        Ok(match self.ask(request, in_turn).await? {
             Answer::Success(mut body) => {
                 let mut reply = body["mcp_response"].take();
                 match reply.get("error") {

@@ -78,13 +78,9 @@ impl Turn<'_, '_> {
         if self.streams() || !pause.is_zero() {
             for piece in pieces(text, size) {
                 let delta = json!({ "type": "text_delta", "text": piece });
-                self.stream(
-                    json!({ "type": "content_block_delta", "index": index, "delta": delta }),
-                    json!({}),
-                )
-                .await?;
+                self.stream_delta(index, delta).await?;
                 said += piece.len();
-                if let Err(stop) = self.player.pause(pause, false).await {
+                if let Err(stop) = self.pause(pause, false).await {
                     // What was said stays said.
                     self.show_block(json!({ "type": "text", "text": &text[..said] }), json!({})).await?;
                     return Err(stop);
@@ -109,16 +105,11 @@ impl Turn<'_, '_> {
                 let estimate = json!({ "estimated_tokens": total, "estimated_tokens_delta": tokens });
                 self.player.system("thinking_tokens", estimate).await?;
                 let delta = json!({ "type": "thinking_delta", "thinking": piece });
-                self.stream(
-                    json!({ "type": "content_block_delta", "index": index, "delta": delta }),
-                    json!({}),
-                )
-                .await?;
-                self.player.pause(Duration::ZERO, false).await?;
+                self.stream_delta(index, delta).await?;
+                self.pause(Duration::ZERO, false).await?;
             }
             let delta = json!({ "type": "signature_delta", "signature": signature });
-            self.stream(json!({ "type": "content_block_delta", "index": index, "delta": delta }), json!({}))
-                .await?;
+            self.stream_delta(index, delta).await?;
         }
         let block = json!({ "type": "thinking", "thinking": thinking, "signature": signature });
         self.show_block(block, json!({})).await?;
@@ -140,11 +131,7 @@ impl Turn<'_, '_> {
         if self.streams() {
             for piece in pieces(&text, self.player.scenario.delta) {
                 let delta = json!({ "type": "input_json_delta", "partial_json": piece });
-                self.stream(
-                    json!({ "type": "content_block_delta", "index": index, "delta": delta }),
-                    json!({}),
-                )
-                .await?;
+                self.stream_delta(index, delta).await?;
             }
         }
         self.show_block(json!({ "type": "tool_use", "id": id, "name": name, "input": input }), fields)
@@ -154,16 +141,24 @@ impl Turn<'_, '_> {
 
     /// Ends the open message, if there is one.
     pub(crate) async fn close_message(&mut self, reason: &str) -> Result<(), Stop> {
-        let Some(message) = &self.message else { return Ok(()) };
+        match self.finish_message(reason).await? {
+            Some(stop) => Ok(self.player.send(&stop).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the open message but for its last event, which is given back if there is one.
+    pub(crate) async fn finish_message(&mut self, reason: &str) -> Result<Option<Value>, Stop> {
+        let Some(message) = &self.message else { return Ok(None) };
         let (model, tokens) = (message.model.clone(), message.tokens);
         let delta = json!({ "stop_reason": reason, "stop_sequence": null });
         let usage = json!({ "output_tokens": tokens.output });
         self.stream(json!({ "type": "message_delta", "delta": delta, "usage": usage }), json!({})).await?;
-        self.stream(json!({ "type": "message_stop" }), json!({})).await?;
+        let stop = self.streams().then(|| self.event_frame(json!({ "type": "message_stop" }), json!({})));
         self.message = None;
         self.stop_reason = reason.into();
         self.spend(&model, tokens);
-        Ok(())
+        Ok(stop)
     }
 
     /// Breaks the open message off, as an interrupt does.
@@ -185,9 +180,13 @@ impl Turn<'_, '_> {
     }
 
     async fn stream(&self, event: Value, fields: Value) -> Result<(), Stop> {
-        if !self.streams() {
-            return Ok(());
+        if self.streams() {
+            self.player.send(&self.event_frame(event, fields)).await?;
         }
+        Ok(())
+    }
+
+    fn event_frame(&self, event: Value, fields: Value) -> Value {
         let id = self.message.as_ref().map(|message| message.id.as_str());
         let mut frame = json!({
             "type": "stream_event",
@@ -196,13 +195,19 @@ impl Turn<'_, '_> {
             "api_message_id": id,
         });
         lay(&mut frame, fields);
-        Ok(self.player.send(&self.player.sign(frame)).await?)
+        self.player.sign(frame)
+    }
+
+    async fn stream_delta(&self, index: u64, delta: Value) -> Result<(), Stop> {
+        let fields = thinking_display(&delta);
+        self.stream(json!({ "type": "content_block_delta", "index": index, "delta": delta }), fields).await
     }
 
     async fn start_block(&mut self, block: Value) -> Result<u64, Stop> {
         let index = self.message.as_ref().map_or(0, |message| message.blocks);
+        let fields = thinking_display(&block);
         let event = json!({ "type": "content_block_start", "index": index, "content_block": block });
-        self.stream(event, json!({})).await?;
+        self.stream(event, fields).await?;
         Ok(index)
     }
 
@@ -212,7 +217,7 @@ impl Turn<'_, '_> {
             message.blocks += 1;
             message.tokens.output += length.div_ceil(TOKEN) as u64;
         }
-        self.player.pause(Duration::ZERO, false).await
+        self.pause(Duration::ZERO, false).await
     }
 
     /// The assistant frame of one finished block. A foreground subagent keeps its prose to itself.
@@ -246,6 +251,14 @@ impl Turn<'_, '_> {
         lay(&mut frame, self.agent_fields());
         lay(&mut frame, fields);
         Ok(self.player.send(&self.player.sign(frame)).await?)
+    }
+}
+
+/// What events about thinking carry in addition.
+fn thinking_display(part: &Value) -> Value {
+    match part["type"].as_str() {
+        Some("thinking" | "thinking_delta") => json!({ "thinking_display": "updates" }),
+        _ => json!({}),
     }
 }
 

@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 
 use crate::Error;
-use crate::script::{Act, ApiError, Elicitation, Scenario, Step, ToolUse, Turn, Wait};
+use crate::script::{
+    Act, ApiError, DEFAULT_DELTA, DEFAULT_VERSION, Elicitation, Scenario, Step, ToolUse, Turn, Wait,
+};
 
 type Fields = Map<String, Value>;
 
@@ -24,6 +26,8 @@ struct Document {
     delta_ms: u64,
     #[serde(default)]
     ignore: Vec<String>,
+    #[serde(default)]
+    ignore_signals: bool,
     #[serde(default)]
     answers: Fields,
     #[serde(default)]
@@ -41,6 +45,8 @@ struct Document {
 struct TurnTable {
     when: Option<String>,
     steps: Vec<Spanned<StepTable>>,
+    #[serde(default)]
+    on_stop_blocked: Vec<Spanned<StepTable>>,
 }
 
 /// A step as it is written: one field says what it does, others say how.
@@ -115,17 +121,20 @@ pub(crate) fn scenario(text: &str) -> Result<Scenario, Error> {
         let at = error.span().map_or(0, |span| span.start);
         reader.complaint(at, format!("{}; see `oarlock script --help` for the format", error.message()))
     })?;
-    let turns =
-        document.turn.into_iter().map(|turn| Ok(Turn { when: turn.when, steps: reader.steps(turn.steps)? }));
+    let turns = document.turn.into_iter().map(|turn| {
+        let (steps, on_stop_blocked) = (reader.steps(turn.steps)?, reader.steps(turn.on_stop_blocked)?);
+        Ok(Turn { when: turn.when, steps, on_stop_blocked })
+    });
     Ok(Scenario {
         folder: PathBuf::new(),
-        version: document.version.unwrap_or_else(|| "2.1.325".to_owned()),
+        version: document.version.unwrap_or_else(|| DEFAULT_VERSION.to_owned()),
         model: document.model,
         session_id: document.session_id,
         sessions: document.sessions,
-        delta: document.delta.unwrap_or(12).max(1),
+        delta: document.delta.unwrap_or(DEFAULT_DELTA).max(1),
         delta_pause: Duration::from_millis(document.delta_ms),
         ignore: document.ignore,
+        ignore_signals: document.ignore_signals,
         answers: document.answers,
         errors: document.errors,
         init: document.init,

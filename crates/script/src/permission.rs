@@ -19,6 +19,8 @@ pub(crate) enum Decision {
     Allow { input: Value, decision: Value, mode: Option<String> },
     /// It does not run, and the model hears why.
     Deny { message: String, kind: &'static str, decision: Value },
+    /// A hook did not answer in time, so it does not run.
+    TimedOut,
     /// It does not run, and the turn ends.
     Interrupt,
 }
@@ -41,12 +43,14 @@ impl Turn<'_, '_> {
                 Decision::Deny { message, kind: "permission-rule", decision: by_hook("reject") }
             };
             match verdict {
-                Verdict::Failed { error, blocks: true } => return Ok(deny(&error)),
-                Verdict::Failed { .. } => {}
-                Verdict::TimedOut => return Ok(deny("the hook timed out")),
-                Verdict::Output(output) => {
-                    if output.get("decision").is_some_and(|decision| decision == "block") {
-                        return Ok(deny(output.get("reason").and_then(Value::as_str).unwrap_or("blocked")));
+                Verdict::Failed { blocks: true } => {
+                    return Ok(deny("[callback]: failed; blocking because onFailure is \"block\""));
+                }
+                Verdict::Failed { blocks: false } => {}
+                Verdict::TimedOut => return Ok(Decision::TimedOut),
+                ref verdict @ Verdict::Output(ref output) => {
+                    if let Some(reason) = verdict.block_reason() {
+                        return Ok(deny(reason));
                     }
                     let Some(specific) = output.get("hookSpecificOutput") else { continue };
                     if let Some(updated) = specific.get("updatedInput").filter(|updated| updated.is_object())
@@ -95,6 +99,7 @@ impl Turn<'_, '_> {
         let player = self.player;
         let mut request = self.permission_request(&tool.name, id, &input);
         lay(&mut request, Value::Object(tool.request.clone()));
+        player.state().questions += 1;
         player.tell_state("requires_action").await?;
         let fields = json!({
             "tool_name": tool.name,
@@ -106,19 +111,29 @@ impl Turn<'_, '_> {
             player.ask(request, self.is_main()),
             self.fire("PermissionRequest", Some(&tool.name), Some(id), fields),
         );
+        let is_last = {
+            let mut state = player.state();
+            state.questions -= 1;
+            state.questions == 0
+        };
         told?;
         let answer = answer?;
-        player.tell_state("running").await?;
-        let failed = |why: &str| Decision::Deny {
-            message: format!("Tool permission request failed: {why}"),
+        if is_last {
+            player.tell_state("running").await?;
+        }
+        let failed = |message: String| Decision::Deny {
+            message,
             kind: "permission-rule",
-            decision: json!({ "decision": "reject", "source": "user_reject" }),
+            decision: json!({ "decision": "reject", "source": "config", "reason_type": "other" }),
         };
         let body = match answer {
             Answer::Success(body) => body,
-            Answer::Error(error) => return Ok(failed(&error)),
+            Answer::Error(error) => {
+                return Ok(failed(format!("Tool permission request failed: Error: {error}")));
+            }
             Answer::Closed => {
-                return Ok(failed("Error: Tool permission stream closed before response received"));
+                let why = "Tool permission stream closed before response received";
+                return Ok(failed(format!("Tool permission request failed: Error: {why}")));
             }
         };
         match (body["behavior"].as_str(), body["message"].as_str()) {
@@ -140,7 +155,11 @@ impl Turn<'_, '_> {
                 kind: "permission-rule",
                 decision: json!({ "decision": "reject", "source": "user_reject" }),
             }),
-            _ => Ok(failed("the canUseTool callback returned an invalid permission result")),
+            _ => Ok(failed(
+                "The canUseTool callback returned an invalid permission result. Expected {behavior: 'allow', \
+                 updatedInput?: object} or {behavior: 'deny', message: string}."
+                    .to_owned(),
+            )),
         }
     }
 
@@ -169,13 +188,10 @@ impl Turn<'_, '_> {
     async fn deny_unasked(&self, tool: &ToolUse, id: &str) -> Result<Decision, Stop> {
         let message =
             format!("Claude requested permissions to use {}, but you haven't granted it yet.", tool.name);
-        let fields = json!({
-            "tool_name": tool.name,
-            "tool_use_id": id,
-            "decision_reason_type": "mode",
-            "decision_reason": "permission prompts are off",
-            "message": message,
-        });
+        let mut fields = json!({ "tool_name": tool.name, "tool_use_id": id, "message": message });
+        if self.player.state().mode == "dontAsk" {
+            fields["decision_reason_type"] = "mode".into();
+        }
         self.player.system("permission_denied", fields).await?;
         let decision = json!({ "decision": "reject", "source": "config" });
         Ok(Decision::Deny { message, kind: "user-rejected", decision })
@@ -210,7 +226,7 @@ impl Turn<'_, '_> {
             "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => {
                 let shown = path.strip_prefix(&directory).map_or(path, |rest| rest.trim_start_matches('/'));
                 let mode = session(json!({ "type": "setMode", "mode": "acceptEdits" }));
-                json!({ "description": shown, "permission_suggestions": [mode] })
+                json!({ "description": shown, "permission_suggestions": [mode], "server_policy_ask_only": true })
             }
             "Read" | "Glob" | "Grep" | "LS" => {
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -18,68 +18,19 @@ use uuid::Uuid;
 use crate::hook::Hooks;
 use crate::mcp::Server;
 use crate::permission::Rule;
+use crate::play::Outcome;
 use crate::result::Totals;
-use crate::script::{Scenario, Script, Step};
+use crate::script::{Scenario, Step};
 use crate::task::Job;
 use crate::{Launch, template};
-
-/// How a play ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// The exit code.
-    pub code: i32,
-    /// The script asked for a death by SIGKILL. In a process of its own the caller kills itself; in-process, both ends
-    /// of the pipes are simply dropped.
-    pub killed: bool,
-}
-
-impl Outcome {
-    pub(crate) const fn exit(code: i32) -> Self {
-        Self { code, killed: false }
-    }
-}
-
-/// Plays a script as `claude` would run: reads the host's lines, writes frames, until the input ends or the script says
-/// so.
-pub async fn play(
-    script: &Script,
-    launch: &Launch,
-    reader: impl AsyncRead + Send + Unpin,
-    writer: impl AsyncWrite + Send + Unpin,
-    stderr: impl AsyncWrite + Send + Unpin,
-) -> Outcome {
-    let player = Player::new(&script.scenario, launch, Box::new(writer), Box::new(stderr));
-    if launch.wants_version() {
-        let line = format!("{}\n", script.version());
-        let _ = player.write(line.as_bytes()).await;
-        return Outcome::exit(0);
-    }
-    if let Some(outcome) = player.refuse_launch().await {
-        return outcome;
-    }
-    let mut host = pin!(player.read(reader));
-    let mut turns = pin!(player.take_turns());
-    let mut tasks = pin!(player.run_tasks());
-    let mut is_open = true;
-    loop {
-        tokio::select! {
-            biased;
-            end = &mut host, if is_open => match end {
-                Ok(()) => is_open = false,
-                Err(outcome) => return outcome,
-            },
-            outcome = &mut turns => return outcome,
-            outcome = &mut tasks => return outcome,
-        }
-    }
-}
 
 /// What cuts the steps of a turn short.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The host interrupted the turn; `tool` while a tool was asked about or ran.
     Interrupted { tool: bool },
+    /// A message with `priority: "now"` came in.
+    Preempted,
     /// A limit of the command line was reached.
     Limit { subtype: &'static str, error: String, reason: &'static str },
     /// The API failed for good.
@@ -133,7 +84,12 @@ pub(crate) struct State {
     pub(crate) queue: VecDeque<Prompt>,
     pub(crate) is_running: bool,
     pub(crate) is_interrupted: bool,
+    pub(crate) is_preempted: bool,
+    /// Questions about tools that are open.
+    pub(crate) questions: usize,
     pub(crate) is_closed: bool,
+    /// SIGINT came: nothing new is begun.
+    pub(crate) is_ending: bool,
     pub(crate) stops_reading: bool,
     pub(crate) pending: HashMap<String, Pending>,
     pub(crate) seen: BTreeMap<String, usize>,
@@ -168,7 +124,7 @@ pub(crate) struct Player<'a> {
 type Output<'a> = Box<dyn AsyncWrite + Send + Unpin + 'a>;
 
 impl<'a> Player<'a> {
-    fn new(scenario: &'a Scenario, launch: &'a Launch, out: Output<'a>, err: Output<'a>) -> Self {
+    pub(crate) fn new(scenario: &'a Scenario, launch: &'a Launch, out: Output<'a>, err: Output<'a>) -> Self {
         let model = launch.value("--model").map(resolve_model).or_else(|| scenario.model.clone());
         let mode = if launch.flag("--dangerously-skip-permissions") {
             "bypassPermissions"
@@ -185,7 +141,10 @@ impl<'a> Player<'a> {
             queue: VecDeque::new(),
             is_running: false,
             is_interrupted: false,
+            is_preempted: false,
+            questions: 0,
             is_closed: false,
+            is_ending: false,
             stops_reading: false,
             pending: HashMap::new(),
             seen: BTreeMap::new(),
@@ -213,7 +172,7 @@ impl<'a> Player<'a> {
     }
 
     /// What goes wrong before anything is read.
-    async fn refuse_launch(&self) -> Option<Outcome> {
+    pub(crate) async fn refuse_launch(&self) -> Option<Outcome> {
         let resumed = self.launch.value("--resume").or_else(|| self.launch.value("-r"))?;
         let known = self.scenario.sessions.as_ref()?;
         if known.iter().any(|id| id == resumed) {
@@ -242,6 +201,15 @@ impl<'a> Player<'a> {
         changed
     }
 
+    /// Interrupts the running turn; the process ends after it.
+    pub(crate) fn interrupt_for_good(&self) {
+        self.change(|state| {
+            state.is_ending = true;
+            state.is_interrupted |= state.is_running;
+            state.pending.retain(|_, pending| !pending.in_turn);
+        });
+    }
+
     /// Waits until the state answers with something.
     pub(crate) async fn until<T>(&self, mut ask: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
@@ -257,16 +225,16 @@ impl<'a> Player<'a> {
 
     /// A pause that an interrupt ends.
     pub(crate) async fn pause(&self, time: Duration, in_tool: bool) -> Result<(), Stop> {
-        let interrupted = self.until(|state| state.is_interrupted.then_some(()));
+        let cut = |state: &State| match (state.is_interrupted, state.is_preempted) {
+            (true, _) => Some(Stop::Interrupted { tool: in_tool }),
+            (_, true) if !in_tool => Some(Stop::Preempted),
+            _ => None,
+        };
         if time.is_zero() {
-            return if self.state().is_interrupted {
-                Err(Stop::Interrupted { tool: in_tool })
-            } else {
-                Ok(())
-            };
+            return cut(&self.state()).map_or(Ok(()), Err);
         }
         tokio::select! {
-            () = interrupted => Err(Stop::Interrupted { tool: in_tool }),
+            stop = self.until(|state| cut(state)) => Err(stop),
             () = tokio::time::sleep(time) => Ok(()),
         }
     }
@@ -280,21 +248,19 @@ impl<'a> Player<'a> {
 
     /// Writes bytes as they are. After stdout is closed, nowhere.
     pub(crate) async fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
-        let mut out = self.out.lock().await;
-        let Some(out) = out.as_mut() else { return Ok(()) };
-        out.write_all(bytes).await?;
-        out.flush().await
+        self.write_ahead(bytes).await?;
+        match self.out.lock().await.as_mut() {
+            Some(out) => out.flush().await,
+            None => Ok(()),
+        }
     }
 
-    /// Copies a whole file to stdout, in large writes.
-    pub(crate) async fn copy(&self, path: &std::path::Path) -> std::io::Result<()> {
-        let mut file = tokio::fs::File::open(path).await?;
-        file.set_max_buf_size(COPY_BYTES);
-        let mut reader = tokio::io::BufReader::with_capacity(COPY_BYTES, file);
-        let mut out = self.out.lock().await;
-        let Some(out) = out.as_mut() else { return Ok(()) };
-        tokio::io::copy_buf(&mut reader, out).await?;
-        out.flush().await
+    /// Writes bytes without waiting until they have left.
+    pub(crate) async fn write_ahead(&self, bytes: &[u8]) -> std::io::Result<()> {
+        match self.out.lock().await.as_mut() {
+            Some(out) => out.write_all(bytes).await,
+            None => Ok(()),
+        }
     }
 
     pub(crate) async fn close_stdout(&self) {
@@ -330,9 +296,14 @@ impl<'a> Player<'a> {
 
     /// Tells the session's state to hosts that asked for it.
     pub(crate) async fn tell_state(&self, state: &str) -> std::io::Result<()> {
-        let is_wanted = self.launch.is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS")
-            || self.launch.is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE");
-        if is_wanted { self.system("session_state_changed", json!({ "state": state })).await } else { Ok(()) }
+        let mut fields = json!({ "state": state });
+        if !self.launch.is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+            if !self.launch.is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+                return Ok(());
+            }
+            fields["sdk_host_only"] = true.into();
+        }
+        self.system("session_state_changed", fields).await
     }
 
     /// Tells what became of a message that has a uuid.
@@ -347,19 +318,29 @@ impl<'a> Player<'a> {
     /// Sends a request to the host and waits for its answer.
     pub(crate) async fn ask(&self, request: Value, in_turn: bool) -> Result<Answer, Stop> {
         let id = self.request(request, in_turn).await?;
+        self.answer_to(&id, in_turn).await
+    }
+
+    /// Waits for the answer to a request.
+    pub(crate) async fn answer_to(&self, id: &str, in_turn: bool) -> Result<Answer, Stop> {
         let answer = self
-            .until(|state| match state.pending.get_mut(&id) {
+            .until(|state| match state.pending.get_mut(id) {
                 Some(pending) => match pending.answer.take() {
                     Some(answer) => Some(Some(answer)),
                     None if state.is_closed => Some(Some(Answer::Closed)),
+                    // It was sent while the interrupt withdrew the others.
+                    None if in_turn && state.is_interrupted => Some(None),
                     None => None,
                 },
                 // Withdrawn by an interrupt.
                 None => Some(None),
             })
             .await;
-        self.state().pending.remove(&id);
-        answer.ok_or(Stop::Interrupted { tool: true })
+        let is_pending = self.state().pending.remove(id).is_some();
+        if answer.is_none() && is_pending {
+            self.withdraw(id).await?;
+        }
+        answer.ok_or(Stop::Interrupted { tool: false })
     }
 
     /// Sends a request to the host and gives its id.
@@ -394,8 +375,6 @@ impl<'a> Player<'a> {
         scope
     }
 }
-
-const COPY_BYTES: usize = 1 << 20;
 
 /// Lays the fields of `over` over those of `under`.
 pub(crate) fn lay(under: &mut Value, over: Value) {

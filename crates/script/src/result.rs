@@ -1,6 +1,8 @@
 //! Results: what a turn cost, and how it ended.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 
 use crate::player::{Player, lay, new_uuid};
 
@@ -9,9 +11,10 @@ use crate::player::{Player, lay, new_uuid};
 pub(crate) struct Totals {
     pub(crate) results: u64,
     pub(crate) api_ms: u64,
-    pub(crate) by_model: std::collections::BTreeMap<String, Tokens>,
+    pub(crate) by_model: BTreeMap<String, Tokens>,
     /// The same since the last result.
-    pub(crate) since: std::collections::BTreeMap<String, Tokens>,
+    pub(crate) since: BTreeMap<String, Tokens>,
+    pub(crate) agents: Agents,
     /// Whether the last result was an error, which the exit code tells.
     pub(crate) failed: bool,
 }
@@ -65,6 +68,12 @@ impl Totals {
         self.api_ms += 1;
     }
 
+    /// Starts counting anew, as `/clear` does.
+    pub(crate) fn forget(&mut self) {
+        self.by_model.clear();
+        self.since.clear();
+    }
+
     pub(crate) fn cost(&self) -> f64 {
         let cents: f64 = self.by_model.values().map(|tokens| tokens.cost() * 1e8).sum();
         cents.round() / 1e8
@@ -75,7 +84,7 @@ impl Totals {
     }
 }
 
-fn by_model(tokens: &std::collections::BTreeMap<String, Tokens>) -> Value {
+fn by_model(tokens: &BTreeMap<String, Tokens>) -> Value {
     Value::Object(tokens.iter().map(|(model, tokens)| (model.clone(), tokens.model_usage(model))).collect())
 }
 
@@ -117,7 +126,7 @@ impl Player<'_> {
             "permission_denials": [],
             "fast_mode_state": "off",
             "fast_mode_disabled_reason": "sdk_opt_in_required",
-            "subagent_stats": subagent_stats(),
+            "subagent_stats": totals.agents.stats(),
             "safety_stops": 0,
             "queued_turn_count": 0,
             "result_index": totals.results,
@@ -132,19 +141,45 @@ impl Player<'_> {
     }
 }
 
-fn subagent_stats() -> Value {
-    json!({
-        "spawned": 0,
-        "requested": { "background": 0, "foreground": 0, "unset": 0 },
-        "started_in_background": 0,
-        "max_depth": 0,
-        "spawned_by_subagents": 0,
-        "completed": 0,
-        "failed": 0,
-        "killed": { "parent": 0, "user": 0, "system": 0 },
-        "refused": { "depth_limit": 0, "concurrency_limit": 0, "budget": 0 },
-        "by_type": Map::new(),
-    })
+/// Subagents so far.
+#[derive(Debug, Default)]
+pub(crate) struct Agents {
+    spawned: u64,
+    /// As asked for: in the background, in the foreground, not said.
+    requested: [u64; 3],
+    in_background: u64,
+    completed: u64,
+    killed: u64,
+    by_type: BTreeMap<String, u64>,
+}
+
+impl Agents {
+    pub(crate) fn spawn(&mut self, kind: &str, requested: Option<bool>, in_background: bool) {
+        self.spawned += 1;
+        self.requested[requested.map_or(2, |in_background| usize::from(!in_background))] += 1;
+        self.in_background += u64::from(in_background);
+        *self.by_type.entry(kind.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn end(&mut self, is_killed: bool) {
+        *(if is_killed { &mut self.killed } else { &mut self.completed }) += 1;
+    }
+
+    fn stats(&self) -> Value {
+        let [background, foreground, unset] = self.requested;
+        json!({
+            "spawned": self.spawned,
+            "requested": { "background": background, "foreground": foreground, "unset": unset },
+            "started_in_background": self.in_background,
+            "max_depth": u64::from(self.spawned > 0),
+            "spawned_by_subagents": 0,
+            "completed": self.completed,
+            "failed": 0,
+            "killed": { "parent": 0, "user": self.killed, "system": 0 },
+            "refused": { "depth_limit": 0, "concurrency_limit": 0, "budget": 0 },
+            "by_type": self.by_type,
+        })
+    }
 }
 
 #[cfg(test)]

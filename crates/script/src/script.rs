@@ -6,26 +6,55 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::Error;
+use crate::trace::Trace;
 
-/// A scenario that can be played as often as one likes.
+/// A scenario, or a recorded trace, that can be played as often as one likes.
 #[derive(Debug, Clone)]
 pub struct Script {
     pub(crate) scenario: Scenario,
+    pub(crate) trace: Option<Trace>,
 }
 
 impl Script {
-    /// Reads a script from its text.
+    /// Reads a script from its text: our own format, or a trace, which is told by its first `{`.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        Ok(Self { scenario: crate::parse::scenario(text)? })
+        if text.trim_start().starts_with('{') {
+            return Ok(Self::from_trace(text));
+        }
+        Ok(Self { scenario: crate::parse::scenario(text)?, trace: None })
+    }
+
+    /// Reads a recorded trace: JSON lines, each with a direction `dir` and a frame `msg`, or bare frames of the CLI, which
+    /// are played after the first prompt.
+    pub fn from_trace(text: &str) -> Self {
+        let trace = Trace::parse(text);
+        let version = trace.version().unwrap_or_else(|| DEFAULT_VERSION.to_owned());
+        Self { scenario: Scenario { version, ..Scenario::default() }, trace: Some(trace) }
     }
 
     /// Reads a script from a file. Files that it names are found from the folder of this file.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let failed = |source| Error::Read { path: path.display().to_string(), source };
-        let mut script = Self::parse(&std::fs::read_to_string(path).map_err(failed)?)?;
+        // A trace may hold anything, also bytes that are no text.
+        let bytes = std::fs::read(path).map_err(failed)?;
+        let mut script = Self::parse(&String::from_utf8_lossy(&bytes))?;
         script.scenario.folder = path.parent().map(Path::to_owned).unwrap_or_default();
         Ok(script)
+    }
+
+    /// Plays a trace with its pauses, this many times as fast as it was recorded. Without this, it is played without any.
+    #[must_use]
+    pub fn at_speed(mut self, speed: f64) -> Self {
+        if let Some(trace) = &mut self.trace {
+            trace.speed = (speed > 0.0).then_some(speed);
+        }
+        self
+    }
+
+    /// Whether the process must not end by SIGTERM or SIGINT, as a wedged one does not.
+    pub fn ignores_signals(&self) -> bool {
+        self.scenario.ignore_signals
     }
 
     /// What `claude --version` prints.
@@ -34,8 +63,13 @@ impl Script {
     }
 }
 
+/// The version that is claimed when the script names none.
+pub(crate) const DEFAULT_VERSION: &str = "2.1.325";
+/// Characters of a delta when the script says nothing.
+pub(crate) const DEFAULT_DELTA: usize = 12;
+
 /// The whole document.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Scenario {
     pub(crate) folder: PathBuf,
     pub(crate) version: String,
@@ -48,6 +82,7 @@ pub(crate) struct Scenario {
     pub(crate) delta_pause: Duration,
     /// Control requests that are never answered.
     pub(crate) ignore: Vec<String>,
+    pub(crate) ignore_signals: bool,
     /// Bodies of control answers, by subtype.
     pub(crate) answers: Map<String, Value>,
     /// Control requests that fail, with the message.
@@ -60,11 +95,27 @@ pub(crate) struct Scenario {
 }
 
 /// What happens after a prompt.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Turn {
     /// Only for prompts that contain this.
     pub(crate) when: Option<String>,
     pub(crate) steps: Vec<Step>,
+    /// What follows when a Stop hook does not let the turn end.
+    pub(crate) on_stop_blocked: Vec<Step>,
+}
+
+impl Turn {
+    /// Whether it is meant for this prompt in particular.
+    pub(crate) fn answers(&self, prompt: &str) -> bool {
+        self.when.as_ref().is_some_and(|when| prompt.contains(when))
+    }
+
+    /// The turn of a script without turns.
+    pub(crate) fn echo() -> Self {
+        let text = "You said: ${prompt}".to_owned();
+        let act = Act::Text { text, repeat: 1, delta: None, delta_pause: None };
+        Self { steps: vec![Step { after: Duration::ZERO, act }], ..Self::default() }
+    }
 }
 
 /// One step of a turn.

@@ -7,7 +7,8 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value, json};
 
-use crate::player::{Outcome as Exit, Player, Prompt, Stop, lay, new_id, resolve_model};
+use crate::play::Outcome as Exit;
+use crate::player::{Player, Prompt, Stop, lay, new_id, resolve_model};
 use crate::script::{Step, ToolUse};
 use crate::tool::Outcome;
 use crate::turn::Turn;
@@ -74,7 +75,7 @@ impl Player<'_> {
         match job {
             Job::Initialize { id } => {
                 self.greet_servers().await?;
-                Ok(self.answer(&id, Some(self.initialize_body())).await?)
+                Ok(self.answer_initialize(&id).await?)
             }
             Job::Connect => self.connect_servers().await,
             Job::Task(task) => self.run_task(*task).await,
@@ -87,8 +88,11 @@ impl Player<'_> {
         let mut turn = Turn::of_agent(self, agent.clone(), scope);
         let work = async {
             tokio::time::sleep(lasts).await;
+            if is_agent {
+                turn.begin_agent().await?;
+            }
             turn.run(&steps).await?;
-            turn.close_message("end_turn").await
+            if is_agent { turn.end_agent().await } else { Ok(()) }
         };
         let stopped = self.until(|state| state.stopped.contains(&task_id).then_some(()));
         let is_stopped = tokio::select! {
@@ -107,6 +111,9 @@ impl Player<'_> {
             format!("Background command \"{}\" completed (exit code 0)", agent.description)
         };
         let (status, told) = if is_stopped { ("killed", "stopped") } else { ("completed", "completed") };
+        if is_agent {
+            self.change(|state| state.totals.agents.end(is_stopped));
+        }
         self.end_task(&agent, status, told, &summary, &self.output_file(&agent)).await?;
         if !is_stopped {
             let origin =
@@ -260,6 +267,8 @@ impl Turn<'_, '_> {
     pub(crate) async fn run_agent(&self, tool: &ToolUse, id: &str, input: &Value) -> Result<Outcome, Stop> {
         let player = self.player;
         let agent = self.new_agent(tool, id, input, "a");
+        let requested = input["run_in_background"].as_bool();
+        player.change(|state| state.totals.agents.spawn(&agent.kind, requested, agent.is_background));
         let fields = json!({ "task_type": "local_agent", "spawn_depth": 1, "prompt": input["prompt"] });
         player.begin_task(&agent, fields).await?;
         if agent.is_background {
@@ -283,10 +292,12 @@ impl Turn<'_, '_> {
             });
         }
         let mut turn = Turn::of_agent(player, agent.clone(), self.scope.clone());
+        turn.begin_agent().await?;
         turn.show_user(json!([{ "type": "text", "text": input["prompt"] }]), json!({})).await?;
         turn.run(&tool.steps).await?;
-        turn.close_message("end_turn").await?;
-        player.end_task(&agent, "completed", "completed", &agent.description, "").await?;
+        turn.end_agent().await?;
+        player.change(|state| state.totals.agents.end(false));
+        player.end_task(&agent, "completed", "completed", &turn.text, &player.output_file(&agent)).await?;
         let said = json!([{ "type": "text", "text": turn.text }]);
         let total = turn.tokens.input + turn.tokens.output;
         let result = json!({
@@ -303,6 +314,23 @@ impl Turn<'_, '_> {
         let note = format!("agentId: {} (use SendMessage to continue this agent)", agent.task_id);
         let content = json!([{ "type": "text", "text": turn.text }, { "type": "text", "text": note }]);
         Ok(Outcome { content, is_error: None, result })
+    }
+
+    async fn begin_agent(&self) -> Result<(), Stop> {
+        let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
+        self.fire("SubagentStart", kind, None, json!({})).await.map(drop)
+    }
+
+    async fn end_agent(&mut self) -> Result<(), Stop> {
+        self.close_message("end_turn").await?;
+        let fields = json!({
+            "stop_hook_active": false,
+            "last_assistant_message": self.text,
+            "background_tasks": self.player.state().tasks,
+            "session_crons": [],
+        });
+        let kind = self.agent.as_ref().map(|agent| agent.kind.as_str());
+        self.fire("SubagentStop", kind, None, fields).await.map(drop)
     }
 
     /// Tells what a subagent is about to do.

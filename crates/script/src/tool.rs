@@ -65,29 +65,28 @@ impl Turn<'_, '_> {
                 }
                 None => json!({}),
             };
-            self.use_tool(&id, &tool.name, &input, fields).await?;
             self.tool_uses += 1;
+            self.tell_agent_progress(&tool.name, &input).await?;
+            self.use_tool(&id, &tool.name, &input, fields).await?;
             uses.push(Use { tool, id, input });
         }
-        self.close_message("tool_use").await?;
-        for each in &uses {
-            self.tell_agent_progress(&each.tool.name, &each.input).await?;
-        }
+        // Tools begin while the message still ends: a host may be asked before it sees `message_stop`.
+        let mut last_event = self.finish_message("tool_use").await?;
         let mut calls = Vec::new();
         let mut stop = None;
-        if parallel {
-            let this = &*self;
-            let ends = join_all(uses.iter().map(|each| this.run_use(each))).await;
-            for (each, end) in uses.iter().zip(ends) {
-                self.show_end(each, end, &mut calls, &mut stop).await?;
-            }
-        } else {
-            for each in &uses {
-                let end = match stop {
-                    None => self.run_use(each).await,
-                    // Once the turn is over, the uses that are left are rejected unasked.
-                    Some(_) => Ok(rejected(&each.id)),
-                };
+        let groups = if parallel { vec![uses.as_slice()] } else { uses.chunks(1).collect() };
+        for group in groups {
+            let ends = match (&stop, self.check_budget()) {
+                (None, Ok(())) => self.run_uses(group, last_event.take()).await?,
+                // A budget that is spent leaves the tools announced and not run.
+                (None, Err(spent)) => {
+                    self.run_uses(&[], last_event.take()).await?;
+                    return Err(spent);
+                }
+                // Once the turn is over, the uses that are left are rejected unasked.
+                (Some(_), _) => group.iter().map(|each| Ok(rejected(&each.id))).collect(),
+            };
+            for (each, end) in group.iter().zip(ends) {
                 self.show_end(each, end, &mut calls, &mut stop).await?;
             }
         }
@@ -102,9 +101,31 @@ impl Turn<'_, '_> {
         Err(Stop::Ended)
     }
 
+    /// Runs uses at the same time, and sends the last event of their message meanwhile.
+    async fn run_uses(
+        &self,
+        uses: &[Use<'_>],
+        last_event: Option<Value>,
+    ) -> Result<Vec<Result<Ended, Stop>>, Stop> {
+        let send = async {
+            match &last_event {
+                Some(event) => self.player.send(event).await,
+                None => Ok(()),
+            }
+        };
+        let (ends, sent) = tokio::join!(biased; join_all(uses.iter().map(|each| self.run_use(each))), send);
+        sent?;
+        Ok(ends)
+    }
+
     async fn run_use(&self, each: &Use<'_>) -> Result<Ended, Stop> {
         let (tool, id) = (each.tool, each.id.as_str());
-        let (input, decision, mode) = match self.decide(tool, id, &each.input).await? {
+        let decided = match self.decide(tool, id, &each.input).await {
+            // A question that was open when the interrupt came counts as refused.
+            Err(Stop::Interrupted { .. }) => Ok(Decision::Interrupt),
+            decided => decided,
+        };
+        let (input, decision, mode) = match decided? {
             Decision::Allow { input, decision, mode } => (input, decision, mode),
             Decision::Deny { message, kind, decision } => {
                 return Ok(Ended {
@@ -115,14 +136,24 @@ impl Turn<'_, '_> {
                     mode: None,
                 });
             }
+            Decision::TimedOut => {
+                let message =
+                    "PreToolUse hook did not respond before its timeout. The tool call was not executed.";
+                let meta = Value::Null;
+                return Ok(Ended {
+                    outcome: Outcome::failure(message),
+                    meta,
+                    is_denied: false,
+                    ends_turn: false,
+                    mode: None,
+                });
+            }
             Decision::Interrupt => return Ok(Ended { is_denied: true, ..rejected(id) }),
         };
-        self.player
-            .pause(
-                if self.is_backgrounded(tool, &input) { std::time::Duration::ZERO } else { tool.lasts },
-                true,
-            )
-            .await?;
+        // What goes on in the background lasts there.
+        if !self.is_backgrounded(tool, &input) {
+            self.pause(tool.lasts, true).await?;
+        }
         let outcome = self.perform(tool, id, &input).await?;
         let mut fields = json!({ "tool_name": tool.name, "tool_input": input, "tool_use_id": id });
         let event = if outcome.is_error == Some(true) {
@@ -152,8 +183,7 @@ impl Turn<'_, '_> {
     ) -> Result<(), Stop> {
         let end = match end {
             Ok(end) => end,
-            // A question that was open when the interrupt came counts as refused.
-            Err(Stop::Interrupted { .. }) => Ended { is_denied: true, ..rejected(&each.id) },
+            Err(Stop::Interrupted { .. }) => rejected(&each.id),
             Err(other) => return Err(other),
         };
         let name = &each.tool.name;
@@ -174,7 +204,10 @@ impl Turn<'_, '_> {
         if let Some(is_error) = outcome.is_error {
             block["is_error"] = is_error.into();
         }
-        let mut fields = json!({ "tool_result_meta": [end.meta] });
+        let mut fields = json!({});
+        if !end.meta.is_null() {
+            fields["tool_result_meta"] = json!([end.meta]);
+        }
         // Results inside a subagent come without the structured half.
         if self.agent.is_none() {
             lay(&mut fields, json!({ "tool_use_result": outcome.result }));

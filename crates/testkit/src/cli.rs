@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -156,6 +157,22 @@ impl Sandbox {
         Ok(path)
     }
 
+    /// The command lines of the processes that run in this sandbox, known by the HOME in their environment.
+    pub fn processes(&self) -> Result<Vec<String>> {
+        let home = [b"HOME=", self.home.as_os_str().as_bytes()].concat();
+        let mut lines = Vec::new();
+        for entry in fs::read_dir("/proc")? {
+            let folder = entry?.path();
+            // What is no process has no environment, and one that has ended an empty one.
+            let Ok(environment) = fs::read(folder.join("environ")) else { continue };
+            if environment.split(|byte| *byte == 0).any(|variable| variable == home) {
+                let line = fs::read(folder.join("cmdline")).unwrap_or_default();
+                lines.push(String::from_utf8_lossy(&line).replace('\0', " "));
+            }
+        }
+        Ok(lines)
+    }
+
     /// The whole environment of a program in this sandbox: nothing of ours but PATH gets in.
     pub fn environment(&self, model: Option<&Model>) -> Result<Vec<(OsString, OsString)>> {
         let outer = std::env::var_os("PATH").unwrap_or_default();
@@ -210,3 +227,20 @@ impl Sandbox {
 
 /// A key in form only. The CLI asks once whether to use it, and remembers the answer by its last 20 characters.
 const API_KEY: &str = "sk-ant-this-is-not-a-key-00000000";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_a_sandbox_are_those_with_its_home() {
+        let (sandbox, other) = (Sandbox::new(None).unwrap(), Sandbox::new(None).unwrap());
+        let environment = sandbox.environment(None).unwrap();
+        let mut child = Command::new("sleep").arg("60").env_clear().envs(environment).spawn().unwrap();
+        assert_eq!(sandbox.processes().unwrap(), ["sleep 60 "]);
+        assert!(other.processes().unwrap().is_empty());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(sandbox.processes().unwrap().is_empty());
+    }
+}

@@ -63,6 +63,19 @@ impl Library {
         Ok(real_path)
     }
 
+    /// Makes the folder for a new file, unless a link on the way leads out of the projects directory.
+    pub(crate) fn prepare(&self, path: &Path) -> Result<(), Error> {
+        let make = |path: &Path| std::fs::create_dir_all(path).map_err(|error| failed("make", path, error));
+        make(&self.projects_dir())?;
+        let folder = path.parent().unwrap_or(path);
+        if let Some(there) = folder.ancestors().find(|path| path.symlink_metadata().is_ok())
+            && there != self.projects_dir()
+        {
+            self.inside(there)?;
+        }
+        make(folder)
+    }
+
     /// Adds a record in one write, which a running `claude` that adds its own does not get in the way of.
     fn append(&self, session: &Transcript, record: &str) -> Result<(), Error> {
         let path = self.inside(session.path())?;
@@ -104,7 +117,7 @@ fn append_line(path: &Path, record: &str) -> std::io::Result<()> {
 }
 
 /// One line without characters that nobody sees; `None` when nothing is left.
-pub(super) fn plain(text: &str) -> Option<String> {
+pub(crate) fn plain(text: &str) -> Option<String> {
     let unseen = |character: char| {
         matches!(
             character,

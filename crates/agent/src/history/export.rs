@@ -129,10 +129,12 @@ impl Transcript {
 
 /// The calls that a message answers.
 fn answered(record: &Record) -> Vec<&str> {
-    let call = |block| match block {
-        &ContentBlock::ToolResult(ref result) => Some(result.tool_use_id.as_str()),
-        _ => None,
-    };
+    fn call(block: &ContentBlock) -> Option<&str> {
+        match block {
+            ContentBlock::ToolResult(result) => Some(&result.tool_use_id),
+            _ => None,
+        }
+    }
     record.blocks().iter().filter_map(call).collect()
 }
 

@@ -41,6 +41,12 @@ impl Fields {
         }
     }
 
+    pub(crate) fn move_to_front(&mut self, name: &str) {
+        if let Some(at) = self.0.iter().position(|(key, _)| key == name) {
+            self.0[..=at].rotate_right(1);
+        }
+    }
+
     pub(crate) fn remove(&mut self, name: &str) {
         self.0.retain(|(key, _)| key != name);
     }

@@ -138,6 +138,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn lines_are_what_splitting_gives(parts in prop::collection::vec("[a-c]{0,9}|x{70000}", 0..6)) {
             let text = parts.join("\n");

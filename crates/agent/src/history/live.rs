@@ -97,7 +97,8 @@ fn started(pid: u32) -> Option<String> {
     rest.split(' ').nth(19).map(str::to_owned)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 

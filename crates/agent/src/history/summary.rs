@@ -255,7 +255,7 @@ fn cut(text: &str) -> String {
 }
 
 /// Reads the two ends of a transcript.
-pub(super) fn digest(path: &Path) -> io::Result<Digest> {
+pub(crate) fn digest(path: &Path) -> io::Result<Digest> {
     let mut file = File::open(path)?;
     let mut digest = Digest::default();
     let mut window = vec![0; 2 * WINDOW];

@@ -32,7 +32,7 @@ pub enum Reading {
 }
 
 impl Transcript {
-    pub(super) fn new(id: &str, path: PathBuf) -> Self {
+    pub(crate) fn new(id: &str, path: PathBuf) -> Self {
         Self { id: id.into(), path }
     }
 

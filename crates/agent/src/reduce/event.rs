@@ -454,13 +454,14 @@ pub enum Hook {
 pub struct TurnEnd {
     /// The CLI's own words; `None` when the session was idle or gone without any. Costs in it are sums over the process.
     pub result: Option<TurnResult>,
-    /// The user messages that the turn answers, as far as they have uuids.
+    /// The user messages that the turn answers, as far as they have uuids. A CLI that does not tell (before 2.1.325,
+    /// without replays) is taken to answer all that [waited](super::Reducer::sent) when the turn began.
     pub answers: Vec<String>,
     /// What this turn cost. Subagents of earlier turns are in it.
     pub cost_usd: f64,
     /// What this turn took, by model.
     pub model_usage: BTreeMap<String, ModelUsage>,
-    /// Was there any text of the model's, or of a slash command? If not, the result's is all there is.
+    /// Was there any text: the model's, a slash command's, or the API's error? If not, the result's is all there is.
     pub spoke: bool,
 }
 

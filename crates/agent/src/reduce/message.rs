@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::{Event, MessageEnd, MessageHead, OpenCall, Reducer, ToolCall, ToolResult};
 use crate::stream::{
-    ApiMessage, Assistant, AssistantError, ContentBlock, Delta, Event as ApiEvent, Json, Message,
-    MessageDelta, StreamEvent, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseMeta, Usage,
+    AbandonedBlocks, ApiMessage, Assistant, AssistantError, ContentBlock, ContentBlockDelta, Delta,
+    Event as ApiEvent, Json, Message, MessageDelta, StreamEvent, TextBlock, ThinkingBlock, ToolUseBlock,
+    ToolUseMeta, Usage,
 };
 
 /// The message that one speaker is writing. It stays until the next one begins, because its last block may come late.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Thread {
     head: Arc<MessageHead>,
     blocks: Vec<Block>,
@@ -20,7 +21,7 @@ pub(super) struct Thread {
 }
 
 /// A block that was streamed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Block {
     index: u32,
     kind: Kind,
@@ -121,56 +122,23 @@ impl Reducer {
 
     pub(super) fn on_stream_event(&mut self, mut stream: Box<StreamEvent>) {
         let parent = stream.parent_tool_use_id.as_deref();
+        let grows = matches!(stream.event, ApiEvent::ContentBlockDelta(_) | ApiEvent::ContentBlockStart(_));
+        if grows && self.thread(parent).is_none() {
+            // Whoever joins in the middle of a message sees it from there on.
+            self.begin_message(&stream, None);
+        }
         match &mut stream.event {
             ApiEvent::ContentBlockDelta(event) => {
-                let Some(thread) = self.thread(parent) else {
-                    // Whoever joins in the middle of a message sees it from there on.
-                    self.begin_message(&stream, None);
-                    return self.on_stream_event(stream);
-                };
-                let head = &thread.head;
-                let (kind, text) = match &mut event.delta {
-                    Delta::Text(delta) => (Kind::Text, &mut delta.text),
-                    Delta::Thinking(delta) => (Kind::Thinking, &mut delta.thinking),
-                    Delta::InputJson(delta) => (Kind::Tool, &mut delta.partial_json),
-                    Delta::Signature(_) => return,
-                    _ => return self.other(Message::StreamEvent(stream)),
-                };
-                let (message, text) = (head.clone(), std::mem::take(text));
-                let block = match thread.find(event.index) {
-                    Some(block) => block,
-                    None => thread.open(event.index, kind),
-                };
-                block.said.push_str(&text);
-                let (call, block) = (block.call.clone(), block.index);
-                match kind {
-                    _ if text.is_empty() => {}
-                    Kind::Text => {
-                        self.turn.spoke = true;
-                        self.events.push(Event::Text { message, block, text });
-                    }
-                    Kind::Thinking => self.events.push(Event::Thinking { message, block, text }),
-                    _ => {
-                        self.events.extend(call.map(|call| Event::ToolInput { call, json: text }));
-                    }
-                }
-                if let Delta::Thinking(delta) = &event.delta
-                    && let Some(tokens) = delta.estimated_tokens
-                {
-                    self.events.push(Event::ThinkingTokens(tokens));
+                if !self.on_delta(parent, event) {
+                    self.other(Message::StreamEvent(stream));
                 }
             }
             ApiEvent::ContentBlockStart(start) => {
-                if self.thread(parent).is_none() {
-                    self.begin_message(&stream, None);
-                    return self.on_stream_event(stream);
-                }
-                let (index, content) = (start.index, std::mem::take(&mut start.content_block));
-                self.begin_block(parent, index, content);
+                let content = std::mem::take(&mut start.content_block);
+                self.begin_block(parent, start.index, content);
             }
             ApiEvent::ContentBlockStop(stop) => {
-                let index = stop.index;
-                if let Some(block) = self.thread(parent).and_then(|thread| thread.find(index)) {
+                if let Some(block) = self.thread(parent).and_then(|thread| thread.find(stop.index)) {
                     block.stopped = true;
                 }
             }
@@ -179,32 +147,65 @@ impl Reducer {
                 self.begin_message(&stream, Some(message));
             }
             ApiEvent::MessageDelta(delta) => {
+                let Some(thread) = self.thread(parent) else {
+                    return self.other(Message::StreamEvent(stream));
+                };
                 let MessageDelta { delta, usage, .. } = std::mem::take(&mut **delta);
-                if let Some(thread) = self.thread(parent) {
-                    let message = thread.head.clone();
-                    let usage = joined(thread.usage.take(), usage);
-                    let end = MessageEnd { message, stop_reason: delta.stop_reason, usage };
-                    self.events.push(Event::MessageFinished(Box::new(end)));
-                }
+                let end = MessageEnd {
+                    message: thread.head.clone(),
+                    stop_reason: delta.stop_reason,
+                    usage: joined(thread.usage.take(), usage),
+                };
+                self.events.push(Event::MessageFinished(Box::new(end)));
             }
-            ApiEvent::MessageStop(_) => {
-                if let Some(mut thread) = self.take_thread(parent) {
-                    thread.stopped = true;
-                    if let Some(abandoned) = &stream.abandoned_blocks
-                        && abandoned.api_message_id == thread.head.id
-                    {
-                        for block in &mut thread.blocks {
-                            if u64::from(block.index) >= abandoned.from_block_index && !block.finished {
-                                block.finished = true;
-                                self.abandon(&thread.head, block);
-                            }
-                        }
-                    }
-                    self.put_thread(thread);
-                }
-            }
+            ApiEvent::MessageStop(_) => self.end_message(parent, stream.abandoned_blocks.as_ref()),
             _ => self.other(Message::StreamEvent(stream)),
         }
+    }
+
+    /// More of a block. This is what nearly all messages are, so it copies nothing. `false`: it is of no known kind.
+    fn on_delta(&mut self, parent: Option<&str>, event: &mut ContentBlockDelta) -> bool {
+        let Some(thread) = self.thread(parent) else { return false };
+        let (kind, text, tokens) = match &mut event.delta {
+            Delta::Text(delta) => (Kind::Text, &mut delta.text, None),
+            Delta::Thinking(delta) => (Kind::Thinking, &mut delta.thinking, delta.estimated_tokens),
+            Delta::InputJson(delta) => (Kind::Tool, &mut delta.partial_json, None),
+            // It is in the whole block.
+            Delta::Signature(_) => return true,
+            _ => return false,
+        };
+        let (message, text) = (thread.head.clone(), std::mem::take(text));
+        let block = match thread.find(event.index) {
+            Some(block) => block,
+            None => thread.open(event.index, kind),
+        };
+        block.said.push_str(&text);
+        let (call, block) = (block.call.clone(), block.index);
+        match kind {
+            _ if text.is_empty() => {}
+            Kind::Text => {
+                self.turn.spoke |= parent.is_none();
+                self.events.push(Event::Text { message, block, text });
+            }
+            Kind::Thinking => self.events.push(Event::Thinking { message, block, text }),
+            _ => self.events.extend(call.map(|call| Event::ToolInput { call, json: text })),
+        }
+        self.events.extend(tokens.map(Event::ThinkingTokens));
+        true
+    }
+
+    fn end_message(&mut self, parent: Option<&str>, abandoned: Option<&AbandonedBlocks>) {
+        let Some(mut thread) = self.take_thread(parent) else { return };
+        thread.stopped = true;
+        if let Some(abandoned) = abandoned.filter(|abandoned| abandoned.api_message_id == thread.head.id) {
+            for block in &mut thread.blocks {
+                if u64::from(block.index) >= abandoned.from_block_index && !block.finished {
+                    block.finished = true;
+                    self.abandon(&thread.head, block);
+                }
+            }
+        }
+        self.put_thread(thread);
     }
 
     fn begin_message(&mut self, stream: &StreamEvent, message: Option<ApiMessage>) {
@@ -235,7 +236,7 @@ impl Reducer {
         match content {
             ContentBlock::Text(TextBlock { text, .. }) if !text.is_empty() => {
                 block.said.push_str(&text);
-                self.turn.spoke = true;
+                self.turn.spoke |= parent.is_none();
                 self.events.push(Event::Text { message, block: place, text });
             }
             ContentBlock::Thinking(ThinkingBlock { thinking: text, .. }) if !text.is_empty() => {
@@ -278,6 +279,7 @@ impl Reducer {
             self.events.push(Event::Retracted(uuids));
         }
         if error.is_some() || assistant.is_api_error_message == Some(true) {
+            self.turn.spoke |= parent_tool_use_id.is_none();
             let failure = super::ApiFailure {
                 error: error.unwrap_or(AssistantError::Unspecified),
                 text: text_of(&message.content),
@@ -405,18 +407,14 @@ impl Reducer {
     }
 
     fn abandon(&mut self, head: &Arc<MessageHead>, block: &mut Block) {
-        match (block.kind, block.call.take()) {
-            (Kind::Tool, Some(call)) => {
-                // A call that a question knows is real, whatever became of the stream.
-                if self.state.calls.get(&call.id).is_some_and(|open| !open.complete) {
-                    self.state.calls.remove(&call.id);
-                    self.events.push(Event::ToolCancelled(call));
-                }
+        if let Some(call) = block.call.take() {
+            // A call that a question knows is real, whatever became of the stream.
+            if self.state.calls.get(&call.id).is_some_and(|open| !open.complete) {
+                self.state.calls.remove(&call.id);
+                self.events.push(Event::ToolCancelled(call));
             }
-            (Kind::Text | Kind::Thinking, _) if !block.said.is_empty() => {
-                self.events.push(Event::BlockAbandoned { message: head.clone(), block: block.index });
-            }
-            _ => {}
+        } else if matches!(block.kind, Kind::Text | Kind::Thinking) && !block.said.is_empty() {
+            self.events.push(Event::BlockAbandoned { message: head.clone(), block: block.index });
         }
     }
 

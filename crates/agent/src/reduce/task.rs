@@ -55,7 +55,7 @@ impl Reducer {
         let TaskNotification { task_id, status, output_file, summary, usage, .. } = notification;
         self.change_task(&task_id, notification.tool_use_id, |task| {
             task.status = status;
-            task.output_file = output_file.filter(|file| !file.is_empty());
+            task.output_file = output_file.filter(|file| !file.is_empty()).or(task.output_file.take());
             task.summary = summary;
             task.usage = usage.or(task.usage.take());
             if task.is_over() { TaskChange::Ended } else { TaskChange::Updated }
@@ -67,8 +67,9 @@ impl Reducer {
         BackgroundTasksChanged { tasks, .. }: BackgroundTasksChanged,
     ) {
         for task in &tasks {
-            if let Some(known) = self.state.tasks.get_mut(&task.task_id) {
+            if let Some(known) = self.state.tasks.get_mut(&task.task_id).filter(|task| !task.is_background) {
                 Arc::make_mut(known).is_background = true;
+                self.events.push(Event::Task { change: TaskChange::Updated, task: known.clone() });
             }
         }
         self.end_tasks(|task| task.is_background && !tasks.iter().any(|listed| listed.task_id == task.id));

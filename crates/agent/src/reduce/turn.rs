@@ -8,7 +8,7 @@ use super::{Event, Question, Reducer, ToolCall, TurnEnd};
 use crate::stream::{ModelUsage, TurnResult};
 
 /// What the running turn has shown so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
     /// The user messages that it answers.
     pub(super) answers: Vec<String>,
@@ -16,6 +16,8 @@ pub(super) struct Turn {
     pub(super) spoke: bool,
     /// Has it said `init`?
     pub(super) init: bool,
+    /// How many user messages waited when it began.
+    waiting: usize,
 }
 
 impl Reducer {
@@ -26,12 +28,13 @@ impl Reducer {
         }
         self.settle_calls();
         self.state.in_turn = true;
-        self.turn = Turn::default();
+        self.turn = Turn { waiting: self.state.queued.len(), ..Turn::default() };
         self.events.push(Event::TurnStarted);
     }
 
     /// The turn reads this user message.
     pub(super) fn turn_answers(&mut self, uuid: &str) {
+        self.tells_answers = true;
         self.state.queued.retain(|queued| queued != uuid);
         if !self.turn.answers.iter().any(|answered| answered == uuid) {
             self.turn.answers.push(uuid.into());
@@ -64,6 +67,11 @@ impl Reducer {
         if let Some(result) = &result {
             for uuid in result.user_message_uuids.iter().flatten() {
                 self.turn_answers(uuid);
+            }
+            if !self.tells_answers && result.origin.is_none() {
+                // Then it is what waited: the CLI joins that to one prompt.
+                let waiting = self.turn.waiting.min(self.state.queued.len());
+                self.turn.answers = self.state.queued.drain(..waiting).collect();
             }
             (end.cost_usd, end.model_usage) = self.account(result);
         }
@@ -135,8 +143,9 @@ impl Reducer {
         let sums = result.model_usage.clone().unwrap_or_default();
         let before = std::mem::replace(&mut self.model_usage, sums);
         if let Some(usage) = &result.model_usage_since_last_result {
-            let costs: Option<f64> =
-                usage.values().map(|usage| usage.cost_usd.as_ref().and_then(Number::as_f64)).sum();
+            let costs = usage
+                .values()
+                .try_fold(0.0, |sum, usage| Some(sum + usage.cost_usd.as_ref().and_then(Number::as_f64)?));
             return (costs.map_or(cost, rounded), usage.clone());
         }
         let usage = (self.model_usage.iter())

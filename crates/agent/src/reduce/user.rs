@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::message::result_id;
-use super::{Compaction, Event, Prompt, PromptKind, Reducer, ToolResult};
+use super::view::output_file;
+use super::{Compaction, Event, Prompt, PromptKind, Reducer, TaskChange, ToolResult};
 use crate::stream::{AgentOutput, Content, ContentBlock, Json, ToolOutput, User};
 
 impl Reducer {
@@ -71,27 +72,27 @@ impl Reducer {
             self.early.insert(result.id.clone());
         }
         self.withdraw_questions(|question| question.tool_use_id.as_ref() == Some(&result.id));
-        self.note_task_result(&result, call.as_ref().map(|call| call.name.as_str()));
-        let (result, planned) = (Arc::new(result), call.clone());
-        self.events.push(Event::ToolResult { call, result: result.clone() });
-        if let Some(call) = planned
-            && call.parent_tool_use_id.is_none()
-        {
-            self.plan_from(&call, &result);
+        let result = Arc::new(result);
+        self.events.push(Event::ToolResult { call: call.clone(), result: result.clone() });
+        if let Some(call) = call {
+            self.note_task_result(&call.name, &result);
+            if call.parent_tool_use_id.is_none() {
+                self.plan_from(&call, &result);
+            }
         }
     }
 
     /// A task whose call has its result is over soon, unless the result says that it goes on in the background.
-    fn note_task_result(&mut self, result: &ToolResult, tool: Option<&str>) {
-        let Some(task) =
-            self.state.tasks.values_mut().find(|task| task.tool_use_id.as_ref() == Some(&result.id))
-        else {
-            return;
-        };
-        let (Some(tool), Some(output)) = (tool, &result.output) else { return };
+    fn note_task_result(&mut self, tool: &str, result: &ToolResult) {
+        let mut tasks = self.state.tasks.values_mut();
+        let task = tasks.find(|task| task.tool_use_id.as_ref() == Some(&result.id) && !task.is_background);
+        let (Some(task), Some(output)) = (task, &result.output) else { return };
         if goes_on(tool, output) {
-            Arc::make_mut(task).is_background = true;
-        } else if !task.is_background {
+            let task_now = Arc::make_mut(task);
+            task_now.is_background = true;
+            task_now.output_file = output_file(tool, result);
+            self.events.push(Event::Task { change: TaskChange::Updated, task: task.clone() });
+        } else {
             self.answered_tasks.insert(task.id.clone());
         }
     }

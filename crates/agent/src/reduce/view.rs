@@ -18,7 +18,7 @@ mod diff;
 pub use diff::*;
 
 use super::{ToolCall, ToolResult};
-use crate::stream::{GrepInput, ReadOutput, ToolInput, ToolOutput, mcp_tool_name};
+use crate::stream::{AgentOutput, GrepInput, ReadOutput, ToolInput, ToolOutput, mcp_tool_name};
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -234,6 +234,24 @@ pub fn output_text(call: &ToolCall, result: &ToolResult) -> String {
     }
 }
 
+/// The file that a background command or subagent writes to, when its result tells. It can be read while the task runs.
+#[must_use]
+pub fn output_file(tool: &str, result: &ToolResult) -> Option<String> {
+    match result.typed_output(tool)? {
+        ToolOutput::Agent(AgentOutput::AsyncLaunched(launched)) => launched.output_file,
+        ToolOutput::Bash(output) => {
+            output.background_task_id?;
+            // The data does not have it; the words that the model reads do.
+            let text = result.text();
+            let (_, rest) = text.split_once("Output is being written to: ")?;
+            let (file, _) =
+                rest.split_once(". You will").or_else(|| rest.split_once('\n')).unwrap_or((rest, ""));
+            Some(file.trim().to_owned())
+        }
+        _ => None,
+    }
+}
+
 /// The model reads refusals in tags that are not for people.
 fn without_tags(text: &str) -> &str {
     let inner =
@@ -346,5 +364,23 @@ mod tests {
         assert_eq!(text("Bash", "out\nerr", Some(bash)), "out\nerr");
         assert_eq!(text("Edit", "<tool_use_error>no such text</tool_use_error>", None), "no such text");
         assert_eq!(text("mcp__a__b", "plain", None), "plain");
+    }
+
+    #[test]
+    fn a_background_commands_output_can_be_found() {
+        let words = "Command running in background with ID: b1. Output is being written to: /tmp/x/b1.output. You will be notified.";
+        let file = |tool: &str, output: Value| {
+            let block = ToolResultBlock { content: Some(words.into()), ..ToolResultBlock::default() };
+            let block = ContentBlock::ToolResult(block);
+            output_file(
+                tool,
+                &ToolResult { block, output: Some(Json::from(output)), ..ToolResult::default() },
+            )
+        };
+        let bash = json!({"stdout": "", "stderr": "", "backgroundTaskId": "b1"});
+        assert_eq!(file("Bash", bash).as_deref(), Some("/tmp/x/b1.output"));
+        assert_eq!(file("Bash", json!({"stdout": "", "stderr": ""})), None, "it ran in the foreground");
+        let agent = json!({"status": "async_launched", "outputFile": "/tmp/x/a1.output"});
+        assert_eq!(file("Task", agent).as_deref(), Some("/tmp/x/a1.output"));
     }
 }

@@ -4,6 +4,7 @@
 //! is not there. A withdrawn one is dropped.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ use crate::stream::{
 use crate::tool::{BoxFuture, Client, Server};
 
 type Callback<A, R> = Arc<dyn Fn(A) -> BoxFuture<R> + Send + Sync>;
+
+/// Sends a message to the CLI in the name of one of the program's MCP servers.
+pub(crate) type SendFromServer = Arc<dyn Fn(String, Json) -> BoxFuture<Result<(), crate::Error>> + Send + Sync>;
 
 /// What a program has asked to be called for.
 #[derive(Clone, Default)]
@@ -69,7 +73,8 @@ pub(crate) struct Calls {
     tasks: JoinSet<Json>,
     open: HashMap<String, Open>,
     ids: HashMap<Id, String>,
-    send: Arc<dyn Fn(String, Json) -> BoxFuture<Result<(), crate::Error>> + Send + Sync>,
+    /// The CLI, as each of the program's MCP servers sees it.
+    clients: Vec<Client>,
 }
 
 struct Open {
@@ -89,9 +94,14 @@ enum Fallback {
 impl Calls {
     pub(crate) fn new(
         callbacks: Callbacks,
-        send: Arc<dyn Fn(String, Json) -> BoxFuture<Result<(), crate::Error>> + Send + Sync>,
+        send: SendFromServer,
     ) -> Self {
-        Self { callbacks, tasks: JoinSet::new(), open: HashMap::new(), ids: HashMap::new(), send }
+        let clients = callbacks.servers.iter().map(|server| {
+            let (send, name) = (send.clone(), server.name().to_owned());
+            Client::new(move |message| send(name.clone(), message))
+        });
+        let clients = clients.collect();
+        Self { callbacks, tasks: JoinSet::new(), open: HashMap::new(), ids: HashMap::new(), clients }
     }
 
     /// How many run.
@@ -155,19 +165,23 @@ impl Calls {
                 })
             }
             Request::McpMessage(message) => {
-                let found = self.callbacks.servers.iter().find(|server| server.name() == message.server_name);
-                let Some(server) = found.cloned() else {
+                let mut servers = self.callbacks.servers.iter().zip(&self.clients);
+                let Some((server, client)) = servers.find(|(server, _)| server.name() == message.server_name)
+                else {
                     return Some(refuse(
                         &request_id,
                         &format!("there is no MCP server {}", message.server_name),
                     ));
                 };
-                let (send, name) = (self.send.clone(), message.server_name);
-                let client = Client::new(move |message| send(name.clone(), message));
+                // Called here and not in the task, so that a server hears messages in their order.
+                let message = || server.message(message.message, client.clone());
+                let Ok(work) = catch_unwind(AssertUnwindSafe(message)) else {
+                    return Some(refuse(&request_id, "the program's MCP server failed"));
+                };
                 Box::pin(async move {
                     // A notification wants an answer too, or the CLI waits.
                     let none = || json!({"jsonrpc": "2.0", "result": {}, "id": 0}).into();
-                    let answer = server.message(message.message, client).await.unwrap_or_else(none);
+                    let answer = work.await.unwrap_or_else(none);
                     success(&id, &reply::McpMessage { mcp_response: answer, ..Default::default() })
                 })
             }
@@ -239,6 +253,7 @@ impl Calls {
         }
         self.open.clear();
         self.tasks.abort_all();
+        self.clients.clear();
     }
 }
 

@@ -52,6 +52,9 @@ const STALLED: Duration = Duration::from_millis(100);
 /// After the CLI's end its pipes are read for so long: a child of its may hold them open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// More than this of one line on stderr is given in pieces.
+const LONGEST_MURMUR: usize = 64 << 10;
+
 pub(crate) struct Driver {
     stdout: Option<Reader>,
     stdin: Option<Writer>,
@@ -73,6 +76,8 @@ pub(crate) struct Driver {
     tracker: Tracker,
     shared: Arc<Shared>,
     tail: Tail,
+    /// The beginning of a line on stderr, when somebody listens.
+    murmur: BytesMut,
     full: Option<Full>,
     stage: Stage,
     /// The program wanted the end, so a turn that it cuts short is no accident.
@@ -130,6 +135,7 @@ impl Driver {
             tracker: Tracker::default(),
             shared,
             tail: Tail::default(),
+            murmur: BytesMut::new(),
             full: None,
             stage: Stage::Open,
             told_to_end: false,
@@ -175,6 +181,9 @@ impl Driver {
                 () = self.queue.moved.notified() => {}
                 () = at(deadline) => {}
             }
+        }
+        if let Some(mirror) = &self.shared.mirror {
+            mirror.flush().await;
         }
         self.finish();
     }
@@ -401,9 +410,10 @@ impl Driver {
                 if self.tracker.follow(&message) {
                     self.shared.state.send_replace(self.tracker.state.clone());
                 }
-                if let (Message::TranscriptMirror(frame), Some(mirror)) = (&message, &self.shared.mirror) {
-                    mirror(frame);
-                    return;
+                match (message, &self.shared.mirror) {
+                    (Message::TranscriptMirror(frame), Some(mirror)) => return mirror.push(frame),
+                    (Message::Result(_), Some(mirror)) => mirror.hand_on(),
+                    _ => {}
                 }
                 self.queue.put(line);
             }
@@ -415,8 +425,15 @@ impl Driver {
 
     fn murmured(&mut self, words: &[u8]) {
         self.tail.add(words);
-        if let Some(listen) = &self.shared.on_stderr {
-            listen(&String::from_utf8_lossy(words));
+        let Some(listen) = &self.shared.on_stderr else { return };
+        self.murmur.extend_from_slice(words);
+        while let Some(end) = memchr::memchr(b'\n', &self.murmur) {
+            let line = self.murmur.split_to(end + 1);
+            listen(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
+        }
+        // A line without an end is not waited for for ever.
+        if self.murmur.len() > LONGEST_MURMUR {
+            listen(&String::from_utf8_lossy(&self.murmur.split()));
         }
     }
 
@@ -436,6 +453,9 @@ impl Driver {
         let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
         lines.split(true, |piece| self.take(piece));
         self.calls.abort();
+        if let Some(listen) = self.shared.on_stderr.as_ref().filter(|_| !self.murmur.is_empty()) {
+            listen(&String::from_utf8_lossy(&self.murmur));
+        }
         let ours = matches!(self.stage, Stage::Terminating(_) | Stage::Killed);
         let idle = self.tracker.closing(0) != Closing::NotYet;
         let clean = exit.success() || (exit.code() == Some(1) && self.tracker.last_result_failed);

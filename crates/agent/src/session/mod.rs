@@ -26,8 +26,7 @@ use queue::{Item, Queue};
 pub use state::{Phase, State, Task};
 
 use crate::stream::{
-    Content, ContentBlock, ControlRequest, Json, McpMessage, Message, Request, Response, TranscriptMirror,
-    User, decode, reply,
+    Content, ContentBlock, ControlRequest, Json, McpMessage, Message, Request, Response, User, decode, reply,
 };
 use crate::transport::Transport;
 use crate::{Error, Options};
@@ -60,21 +59,20 @@ impl Default for Limits {
     }
 }
 
-type Listen<T> = Arc<dyn Fn(&T) + Send + Sync>;
-
 /// What the handles, the stream and the driver share.
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// Are messages replayed, so that it is known when one has been taken up?
     pub(crate) replays: bool,
+    verbatim_prompts: bool,
     pub(crate) state: watch::Sender<State>,
     pub(crate) end: watch::Sender<Option<End>>,
     /// Bytes read so far.
     pub(crate) heard: AtomicU64,
     /// A request got no answer, and nothing else was heard either.
     pub(crate) wedged: AtomicBool,
-    pub(crate) on_stderr: Option<Arc<dyn Fn(&str) + Send + Sync>>,
-    pub(crate) mirror: Option<Listen<TranscriptMirror>>,
+    pub(crate) on_stderr: Option<crate::options::OnStderr>,
+    pub(crate) mirror: Option<crate::store::Mirror>,
     info: OnceLock<reply::Initialize>,
     pid: Option<u32>,
     requests: AtomicU64,
@@ -207,6 +205,7 @@ impl Options {
     /// When there is no `claude`, it does not start, an option is wrong, or it does not answer in time.
     pub async fn connect(self) -> Result<(Session, Events), Error> {
         let launch = self.launch()?;
+        self.bring_back().await?;
         let transport = match &self.spawn_with {
             Some(spawn) => spawn(launch)?,
             None => crate::process::spawn(launch.command(), launch.files)?,
@@ -219,6 +218,9 @@ impl Options {
     /// # Errors
     /// When it does not answer, or refuses.
     pub async fn connect_over(self, transport: Transport) -> Result<(Session, Events), Error> {
+        for server in &self.callbacks.servers {
+            server.check()?;
+        }
         let mut initialize = self.initialize();
         self.callbacks.announce(&mut initialize);
         let (session, events) = start(&self, transport);
@@ -247,12 +249,13 @@ fn start(options: &Options, transport: Transport) -> (Session, Events) {
     let shared = Arc::new(Shared {
         limits: options.limits,
         replays: options.replays_messages(),
+        verbatim_prompts: options.verbatim_prompts,
         state: watch::Sender::new(State::default()),
         end: watch::Sender::new(None),
         heard: AtomicU64::new(0),
         wedged: AtomicBool::new(false),
         on_stderr: options.on_stderr.clone(),
-        mirror: options.mirror.clone(),
+        mirror: options.mirror(),
         info: OnceLock::new(),
         pid: transport.process.as_ref().and_then(|process| process.id()),
         requests: AtomicU64::new(0),
@@ -330,6 +333,9 @@ impl Session {
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<String, Error> {
         let Prompt(mut user) = prompt.into();
         let uuid = user.uuid.get_or_insert_with(|| uuid::Uuid::new_v4().to_string()).clone();
+        if self.shared.verbatim_prompts {
+            user.client_composed = Some(true);
+        }
         let line = line(&Message::User(Box::new(user)))?;
         let (taken, was_taken) = oneshot::channel();
         let message = Outgoing { line, uuid: Some(uuid.clone()), taken };

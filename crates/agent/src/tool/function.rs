@@ -207,7 +207,7 @@ impl Tool {
     }
 
     /// How many characters of text it may answer before the CLI puts the answer into a file, of which the model sees only
-    /// the beginning. The CLI takes at most 500,000.
+    /// the beginning: 50,000 unless told, 500,000 at most.
     #[must_use]
     pub fn max_result_chars(self, most: u32) -> Self {
         self.meta("anthropic/maxResultSizeChars", most)
@@ -305,6 +305,12 @@ fn read<T: DeserializeOwned>(arguments: &Json) -> Result<T, String> {
 /// Functions that can be a tool: `Fn()`, `Fn(Args)` and `Fn(Args, ToolCx)`, async, or returning a future.
 ///
 /// `Kind` only keeps the three apart for the compiler.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot be a tool",
+    label = "not an async `Fn()`, `Fn(Args)` or `Fn(Args, ToolCx)`",
+    note = "`Args` must be `DeserializeOwned + JsonSchema + Send`, the output `IntoToolOutput`, the future `Send`, \
+            the function `Send + Sync + 'static`; a closure needs the types of its arguments: `|args: Args, cx: ToolCx|`"
+)]
 pub trait ToolFunction<Kind>: Send + Sync + 'static {
     /// What it takes.
     type Args: DeserializeOwned + JsonSchema + Send;

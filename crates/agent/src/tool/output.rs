@@ -45,6 +45,13 @@ impl ToolOutput {
         self
     }
 
+    /// Says the same as data, which must be an object. [`Structured`] does it with a type, and tells its schema.
+    #[must_use]
+    pub fn structured(mut self, data: Json) -> Self {
+        self.structured_content = Some(data);
+        self
+    }
+
     /// Adds a remark.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
@@ -209,6 +216,11 @@ pub struct Structured<T>(pub T);
 
 /// What a tool's function may return: text, numbers, [`Structured`] data, [`Image`]s and other [`Content`], a `Vec` of
 /// them, nothing at all, and a `Result` of these with any error that can be shown.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a tool's answer",
+    note = "return text, a number, `Structured(data)`, an `Image` or other `Content`, a `Vec` of them, a `ToolOutput`, \
+            `()`, or a `Result` of these with an error that is `Display`"
+)]
 pub trait IntoToolOutput {
     /// The answer.
     ///
@@ -245,7 +257,7 @@ impl<T: Serialize + JsonSchema> IntoToolOutput for Structured<T> {
     fn into_output(self) -> Result<ToolOutput, ToolError> {
         let json = Json::write(&self.0)
             .map_err(|error| ToolError::new(format!("the answer cannot be written as JSON: {error}")))?;
-        Ok(ToolOutput { structured_content: Some(json.clone()), ..ToolOutput::text(json.text()) })
+        Ok(ToolOutput::text(json.text()).structured(json))
     }
 
     fn output_schema() -> Option<Schema> {

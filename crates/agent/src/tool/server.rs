@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use oarlock_proto::jsonrpc::{self, ErrorObject, Id, Message};
-use oarlock_proto::mcp::{self, Implementation, InitializeParams};
-use serde::{Deserialize, Serialize};
+use oarlock_proto::mcp::{self, CancelledParams, Implementation, InitializeParams};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::call::{CallParams, ToolCx};
@@ -206,9 +206,10 @@ impl Server for ToolServer {
             Ok(Message::Request { id, method, params }) => (id, method, params),
             Ok(Message::Notification { method, params }) => {
                 if method == "notifications/cancelled"
-                    && let Ok(Cancelled { request_id }) = read(params)
+                    && let Some(params) = params
+                    && let Ok(CancelledParams { request_id }) = serde_json::from_str(params.get())
                 {
-                    client.cancel(&request_id);
+                    client.cancel(request_id);
                 }
                 return Box::pin(std::future::ready(None));
             }
@@ -245,13 +246,6 @@ impl fmt::Debug for ToolServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolServer").field("name", &self.0.name).field("tools", &self.tools()).finish()
     }
-}
-
-/// `notifications/cancelled`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Cancelled {
-    request_id: Box<RawValue>,
 }
 
 /// Reads a request's parameters, or says which field does not fit and why.

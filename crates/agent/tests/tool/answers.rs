@@ -67,7 +67,8 @@ async fn raw_tools_get_their_arguments_as_they_came() {
 #[tokio::test]
 async fn structured_answers_have_data_text_and_a_schema_that_they_keep() {
     #[derive(Serialize, JsonSchema)]
-    #[serde(rename_all = "camelCase")]
+    // Only what is written counts, not what could be read.
+    #[serde(rename_all(serialize = "camelCase"))]
     struct Path {
         way_points: Vec<Point>,
         #[serde(skip_serializing_if = "Option::is_none")]

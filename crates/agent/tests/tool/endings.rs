@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use oarlock_agent::stream::Json;
 use oarlock_agent::tool::{NoArgs, Server as _, Tool, ToolCx, ToolServer};
 use serde_json::json;
 use tokio::sync::{Barrier, Notify};
@@ -27,7 +28,14 @@ async fn a_panic_is_an_answer_and_the_tool_lives_on() {
         }
     })
     .serial();
-    let host = Host::new(ToolServer::new("s").tool(tool));
+    let raw = Tool::raw("raw", json!({"type": "object"}), |_: Json, _: ToolCx| {
+        assert_eq!(1, 2, "raw");
+        pending::<()>()
+    });
+    let host = Host::new(ToolServer::new("s").tool(tool).tool(raw));
+    assert!(
+        host.error_text("raw", json!({})).await.contains("panicked: assertion `left == right` failed: raw")
+    );
     assert_eq!(host.error_text("shaky", json!({})).await, "the tool `shaky` panicked: early 0");
     assert_eq!(host.error_text("shaky", json!({})).await, "the tool `shaky` panicked: late");
     assert_eq!(host.call("shaky", json!({})).await["content"][0]["text"], "2");

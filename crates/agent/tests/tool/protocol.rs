@@ -131,11 +131,12 @@ async fn unknown_tools_methods_and_messages_get_json_rpc_errors() {
 #[tokio::test]
 async fn tools_come_and_go_while_sessions_run() {
     let server = calc();
-    let (host, idle) = (Host::new(server.clone()), Host::new(server.clone()));
+    let [host, other, idle] = std::array::from_fn(|_| Host::new(server.clone()));
     host.ask("initialize", json!({})).await;
+    other.ask("initialize", json!({})).await;
     server.add(Tool::new("mul", async |args: Add| args.a * args.b)).await.unwrap();
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-    assert_eq!(host.sent(), [changed.clone()]);
+    assert_eq!(host.sent(), std::slice::from_ref(&changed));
     assert_eq!(idle.sent(), Vec::<Value>::new(), "who has not shaken hands knows no list that could change");
     assert_eq!(server.tools(), ["add", "mul"]);
     assert_eq!(host.call("mul", json!({"a": 3, "b": 4})).await["content"][0]["text"], "12");
@@ -148,6 +149,7 @@ async fn tools_come_and_go_while_sessions_run() {
     assert!(server.remove("mul").await && !server.remove("mul").await);
     assert_eq!(host.ask("tools/call", json!({"name": "mul"})).await["error"]["code"], -32602);
     assert_eq!(host.sent(), vec![changed; 3]);
+    assert_eq!(other.sent(), host.sent());
 }
 
 #[tokio::test]

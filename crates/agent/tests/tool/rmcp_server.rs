@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use oarlock_agent::tool::{RmcpServer, Server as _};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResult, ContentBlock, ErrorData, Implementation, InitializeRequestParams,
+    InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -113,6 +113,34 @@ async fn errors_panics_and_nonsense_are_answered() {
 }
 
 #[tokio::test]
+async fn a_service_that_refuses_to_begin_leaves_nobody_waiting() {
+    struct Shy(Arc<Notify>);
+    impl rmcp::ServerHandler for Shy {
+        async fn initialize(
+            &self,
+            _: InitializeRequestParams,
+            _: RequestContext<RoleServer>,
+        ) -> Result<InitializeResult, ErrorData> {
+            self.0.notified().await;
+            Err(ErrorData::internal_error("not today", None))
+        }
+    }
+    let go = Arc::new(Notify::new());
+    let host = Host::new(RmcpServer::new("shy", Shy(Arc::clone(&go))));
+    // The call is queued while the service still thinks about the handshake.
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "2"}});
+    let hello = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params});
+    let hello = tokio::spawn(host.server.message(hello.into(), host.client.clone()));
+    let (call, _) = host.start("answer", json!({}));
+    go.notify_one();
+    let refused = within("the refusal", hello).await.unwrap().unwrap().value();
+    assert_eq!(refused["error"]["message"], "not today", "{refused}");
+    let unheard = within("an answer", call).await.unwrap().unwrap();
+    assert_eq!(unheard["error"]["code"], -32603, "{unheard}");
+    assert_eq!(host.ask("tools/list", Value::Null).await["error"]["code"], -32603);
+}
+
+#[tokio::test]
 async fn what_a_service_says_by_itself_goes_to_the_cli() {
     let host = greeted(&Service::default()).await;
     host.call("notify", json!({})).await;
@@ -149,10 +177,13 @@ async fn dropping_the_answer_cancels_the_call() {
 async fn a_call_outlives_a_second_handshake_and_nothing_outlives_the_session() {
     let service = Service::default();
     let host = greeted(&service).await;
-    let (call, _) = host.start("wait", json!({}));
+    let (call, id) = host.start("wait", json!({}));
     within("the call", service.begun.notified()).await;
     greet(&host).await;
-    assert_eq!(host.call("answer", json!({})).await["content"][0]["text"], "42");
+    // Its id comes again, and belongs to another call now.
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "answer"}});
+    let answer = host.message(request).await.unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "42", "{answer}");
     assert!(!call.is_finished());
 
     // The session ends: the core drops its client and every answer that is open.

@@ -8,8 +8,10 @@ pub(crate) mod ide;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod reference;
+pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod serve;
+pub(crate) mod sessions;
 
 /// Runs a command: one thread, because everything here waits much more than it works. What cannot be interrupted (a read
 /// of a terminal or a slow disk) is left behind at the end.

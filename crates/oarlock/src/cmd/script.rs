@@ -4,23 +4,27 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use oarlock_script::{Launch, Outcome, Script, play};
+use tokio::sync::Notify;
 
 use crate::exit::Failure;
 
 /// Play a script as if it were `claude`, to test an integration with no account
 ///
-/// Reads and writes what `claude --output-format stream-json --input-format stream-json --verbose` would. FILE is a script
-/// (TOML; docs/script.md has the format).
+/// Reads and writes what `claude --output-format stream-json --input-format stream-json --verbose` would. FILE is a script,
+/// or a recorded trace. docs/script.md shows how to use it, crates/script/README.md has the format.
 ///
 /// A program that starts `claude` itself needs a program to start: `oarlock script FILE --as PATH` writes one.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The script
+    /// The script (TOML) or a recorded trace (JSON lines)
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Write a small program to PATH that plays FILE, to be given to SDKs as the path of `claude`
     #[arg(long = "as", value_name = "PATH", conflicts_with = "args")]
     launcher: Option<PathBuf>,
+    /// Play a trace with its pauses, so many times as fast; without this, there are none
+    #[arg(long, value_name = "TIMES")]
+    speed: Option<f64>,
     /// What `claude` is called with
     #[arg(last = true, value_name = "CLAUDE'S ARGUMENTS")]
     args: Vec<String>,
@@ -28,18 +32,43 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let script = Script::read(&self.file)
+        let mut script = Script::read(&self.file)
             .map_err(|error| Failure::usage(format_args!("{}: {error}", self.file.display())))?;
         if let Some(launcher) = &self.launcher {
-            return write_launcher(launcher, &self.file);
+            return write_launcher(launcher, &self.file, self.speed);
+        }
+        if let Some(speed) = self.speed {
+            script = script.at_speed(speed);
         }
         let launch = Launch::new(self.args).inherit_env();
         super::block_on(async move {
-            let outcome =
-                play(&script, &launch, tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr()).await;
-            end(outcome)
+            let ignores_signals = script.ignores_signals();
+            let interrupt = launch.interrupt();
+            let play = play(&script, &launch, tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
+            tokio::select! {
+                outcome = play => end(outcome),
+                code = signals(&interrupt, ignores_signals) => Err(Failure::Code(code?).into()),
+            }
         })
     }
+}
+
+/// Ends as `claude` does: 143 by SIGTERM. SIGINT only interrupts the turn.
+#[cfg(unix)]
+async fn signals(interrupt: &Notify, are_ignored: bool) -> std::io::Result<u8> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    loop {
+        tokio::select! {
+            _ = term.recv() => if !are_ignored { return Ok(143) },
+            _ = int.recv() => if !are_ignored { interrupt.notify_one() },
+        }
+    }
+}
+
+#[cfg(not(unix))]
+async fn signals(_: &Notify, _: bool) -> std::io::Result<u8> {
+    std::future::pending().await
 }
 
 fn end(outcome: Outcome) -> anyhow::Result<()> {
@@ -55,20 +84,22 @@ fn end(outcome: Outcome) -> anyhow::Result<()> {
 }
 
 /// Writes a program that calls us with the script and passes its own arguments on.
-fn write_launcher(launcher: &Path, script: &Path) -> anyhow::Result<()> {
+fn write_launcher(launcher: &Path, script: &Path, speed: Option<f64>) -> anyhow::Result<()> {
+    let speed = speed.map_or_else(String::new, |speed| format!(" --speed {speed}"));
     let oarlock = std::env::current_exe().context("failed to find this program")?;
     let script = std::path::absolute(script)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         let quote = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
-        let text = format!("#!/bin/sh\nexec {} script {} -- \"$@\"\n", quote(&oarlock), quote(&script));
+        let text =
+            format!("#!/bin/sh\nexec {} script {}{speed} -- \"$@\"\n", quote(&oarlock), quote(&script));
         std::fs::write(launcher, text).with_context(|| format!("failed to write {}", launcher.display()))?;
         std::fs::set_permissions(launcher, std::fs::Permissions::from_mode(0o755))?;
     }
     #[cfg(not(unix))]
     {
-        let text = format!("@\"{}\" script \"{}\" -- %*\r\n", oarlock.display(), script.display());
+        let text = format!("@\"{}\" script \"{}\"{speed} -- %*\r\n", oarlock.display(), script.display());
         std::fs::write(launcher, text).with_context(|| format!("failed to write {}", launcher.display()))?;
     }
     Ok(())

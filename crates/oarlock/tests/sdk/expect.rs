@@ -3,7 +3,7 @@
 //! An object fits when each of its fields does (other fields do not matter), a list when it has the same length and
 //! each element fits, null also when the field is absent. A string `~text` fits every string that contains `text`.
 //! `{"$order": [..]}` fits a list in which these come in this order, whatever is between; `{"$none": pattern}` one
-//! in which nothing fits the pattern; `{"$some": [..]}` one in which something fits each.
+//! in which nothing fits the pattern; `{"$some": [..]}` one in which something fits each; `{}` any list.
 
 use serde_json::Value;
 

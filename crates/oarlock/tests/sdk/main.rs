@@ -18,6 +18,7 @@ mod plan;
 mod scenario;
 mod scenarios;
 mod stage;
+mod summary;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

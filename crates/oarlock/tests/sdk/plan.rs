@@ -56,12 +56,14 @@ pub(crate) struct Options {
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) forward_subagent_text: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) permission_mode: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_turns: Option<u32>,
-    /// As the protocol has it: `{"type": "enabled", "budget_tokens": …}`.
+    /// Thinking, with so many tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thinking: Option<Value>,
+    pub(crate) thinking: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed_tools: Vec<String>,
     /// The JSON Schema of a structured output.
@@ -207,12 +209,6 @@ impl Rule {
 
     pub(crate) fn never() -> Self {
         Self { answer: Answer::Never, ..Self::default() }
-    }
-
-    /// For this tool only.
-    pub(crate) fn of(mut self, tool: &str) -> Self {
-        self.tool = Some(tool.to_owned());
-        self
     }
 
     pub(crate) fn input(mut self, name: &str, value: impl Into<Value>) -> Self {

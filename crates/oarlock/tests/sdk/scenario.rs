@@ -66,11 +66,9 @@ impl fmt::Display for Cell {
 /// Some cells.
 pub(crate) type Cells = fn(Cell) -> bool;
 
-pub(crate) const OURS: Cells = |cell| cell.sdk == Sdk::Ours;
 pub(crate) const PYTHON: Cells = |cell| cell.sdk == Sdk::Python;
 pub(crate) const TYPESCRIPT: Cells = |cell| cell.sdk == Sdk::TypeScript;
 pub(crate) const OLDEST: Cells = |cell| cell.program == Program::Oldest;
-pub(crate) const NEWEST: Cells = |cell| cell.program == Program::Newest;
 pub(crate) const SCRIPTED: Cells = |cell| cell.program == Program::Scripted;
 
 /// In which cells a scenario runs every time; a full run has them all.
@@ -90,20 +88,21 @@ pub(crate) struct Scenario {
     reach: Reach,
     /// What the model says, by the names that prompts carry as `{{script NAME}}`. Only for real CLIs.
     pub(crate) scripts: Vec<(&'static str, Script)>,
+    /// What the scripted CLI plays: a file in `scripts`, without its extension; by default of the same name.
+    pub(crate) script: &'static str,
     /// Files in the working directory at the start, and what environment there is on top of the usual.
     pub(crate) given: Vec<(&'static str, &'static str)>,
     pub(crate) environment: Vec<(&'static str, &'static str)>,
     pub(crate) sessions: Vec<Session>,
     /// A pattern for each session's summary.
     expectations: Vec<Value>,
-    exceptions: Vec<(Cells, Value)>,
+    exceptions: Vec<(Cells, &'static str, Value)>,
     /// Whether all sessions must have the same id, or all different ones.
     pub(crate) same_session: Option<bool>,
     /// Files after the end; none where there must be no such file. Only for real CLIs.
     pub(crate) files: Vec<(&'static str, Option<&'static str>)>,
     /// What the model must have been told. Only for real CLIs.
     pub(crate) told: Vec<&'static str>,
-    left_out: Vec<(Cells, &'static str)>,
 }
 
 impl Scenario {
@@ -112,6 +111,7 @@ impl Scenario {
             name,
             reach: Reach::Usual,
             scripts: Vec::new(),
+            script: name,
             given: Vec::new(),
             environment: Vec::new(),
             sessions: Vec::new(),
@@ -120,7 +120,6 @@ impl Scenario {
             same_session: None,
             files: Vec::new(),
             told: Vec::new(),
-            left_out: Vec::new(),
         }
     }
 
@@ -131,6 +130,11 @@ impl Scenario {
 
     pub(crate) fn model(mut self, name: &'static str, script: Script) -> Self {
         self.scripts.push((name, script));
+        self
+    }
+
+    pub(crate) fn script(mut self, file: &'static str) -> Self {
+        self.script = file;
         self
     }
 
@@ -155,8 +159,8 @@ impl Scenario {
     }
 
     /// In these cells the first session's pattern differs, for the reason given.
-    pub(crate) fn except(mut self, cells: Cells, _why: &'static str, patch: Value) -> Self {
-        self.exceptions.push((cells, patch));
+    pub(crate) fn except(mut self, cells: Cells, why: &'static str, patch: Value) -> Self {
+        self.exceptions.push((cells, why, patch));
         self
     }
 
@@ -175,16 +179,10 @@ impl Scenario {
         self
     }
 
-    /// In these cells the scenario means nothing, for the reason given.
-    pub(crate) fn left_out(mut self, cells: Cells, why: &'static str) -> Self {
-        self.left_out.push((cells, why));
-        self
-    }
-
     /// What must come out in this cell: a list, one for each session.
     pub(crate) fn expectation(&self, cell: Cell) -> Value {
         let mut expectations = self.expectations.clone();
-        for (cells, patch) in &self.exceptions {
+        for (cells, _, patch) in &self.exceptions {
             if cells(cell) {
                 expect::merge(&mut expectations[0], patch.clone());
             }
@@ -192,9 +190,9 @@ impl Scenario {
         Value::Array(expectations)
     }
 
-    /// Why the scenario means nothing in this cell.
-    pub(crate) fn reason_to_leave_out(&self, cell: Cell) -> Option<&'static str> {
-        self.left_out.iter().find(|(cells, _)| cells(cell)).map(|(_, why)| *why)
+    /// Why that is not the same as in all cells.
+    pub(crate) fn reasons(&self, cell: Cell) -> Vec<&'static str> {
+        self.exceptions.iter().filter(|(cells, ..)| cells(cell)).map(|(_, why, _)| *why).collect()
     }
 
     pub(crate) fn runs(&self, cell: Cell, full: bool) -> bool {
@@ -203,6 +201,6 @@ impl Scenario {
             (Program::Newest, _) => self.reach != Reach::Usual,
             (Program::Oldest, _) => self.reach == Reach::All,
         };
-        (full || usually) && self.reason_to_leave_out(cell).is_none()
+        full || usually
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use oarlock_testkit::cli::{Cli, Sandbox};
@@ -18,8 +18,8 @@ use crate::expect;
 use crate::plan::Plan;
 use crate::scenario::{Cell, Program, Scenario, Sdk};
 
-/// How many seconds a session may take. Waiting ends with the event, so this is only met by failures.
-const LIMIT: u64 = 30;
+/// How long a session may take. Waiting ends with the event, so this is only met by failures.
+const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Stage<'a> {
     scenario: &'a Scenario,
@@ -52,48 +52,69 @@ impl<'a> Stage<'a> {
         let plan = Plan {
             cli: self.sandbox.bin().join("claude"),
             cwd: self.sandbox.work().to_owned(),
-            limit: LIMIT,
+            limit: LIMIT.as_secs(),
             sessions: self.placed(&self.scenario.sessions)?,
         };
         let path = self.sandbox.root().join("plan.json");
         std::fs::write(&path, serde_json::to_vec(&plan)?)?;
 
-        let mut driver = self.driver(&path)?.spawn().context("failed to start the driver")?;
-        let mut stderr = driver.stderr.take().context("stderr is piped")?;
-        let noise = tokio::spawn(async move {
-            let mut bytes = Vec::new();
-            let _ = stderr.read_to_end(&mut bytes).await;
-            String::from_utf8_lossy(&bytes).into_owned()
-        });
-        let longest = Duration::from_secs((LIMIT + 5) * plan.sessions.len() as u64);
-        let ended = tokio::time::timeout(longest, self.attend(&mut driver)).await;
-        // Whatever the driver has left behind ends with it, also the holders of its stderr.
-        if let Some(group) = driver.id().and_then(|id| rustix::process::Pid::from_raw(id as i32)) {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-        let summary = match ended {
-            Ok(Ok(summary)) => summary,
-            Ok(Err(error)) => return Err(error.context(noise.await?)),
-            Err(_) => bail!("the driver did not end within {longest:?}\n{}", noise.await?),
-        };
+        let summary = self.drive(&path, plan.sessions.len()).await?;
         if std::env::var_os("OARLOCK_SDK_SHOW").is_some() {
             println!("{}::{}: {summary}", self.scenario.name, self.cell);
         }
-        let complaints = self.complaints(&summary);
+        let complaints = [self.complaints(&summary), self.left_behind().await?].concat();
         let asked: Vec<String> = self.model.requests().iter().map(|request| format!("{request:?}")).collect();
+        let reasons = self.scenario.reasons(self.cell);
         ensure!(
             complaints.is_empty(),
-            "{}\n\nsummary: {summary}\n\nthe model was asked:\n{}",
+            "{}\n\nknown exceptions here: {reasons:?}\n\nsummary: {summary}\n\nthe model was asked:\n{}",
             complaints.join("\n"),
             asked.join("\n")
         );
         Ok(())
     }
 
+    /// Runs the driver to its end.
+    async fn drive(&self, plan: &Path, sessions: usize) -> Result<Value> {
+        let mut driver = self.driver(plan)?.spawn().context("failed to start the driver")?;
+        let mut stderr = driver.stderr.take().context("stderr is piped")?;
+        let noise = tokio::spawn(async move {
+            let mut bytes = Vec::new();
+            let _ = stderr.read_to_end(&mut bytes).await;
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        let longest = LIMIT * u32::try_from(sessions)? + LIMIT;
+        let ended = tokio::time::timeout(longest, self.attend(&mut driver)).await;
+        let summary = ended.with_context(|| format!("the driver did not end within {longest:?}")).flatten();
+        if summary.is_err()
+            && let Some(group) = driver.id().and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()))
+        {
+            // Also the holders of its stderr.
+            rustix::process::kill_process_group(group, rustix::process::Signal::KILL)?;
+        }
+        match summary {
+            Ok(summary) => Ok(summary),
+            Err(error) => Err(error.context(format!("stderr: {}", noise.await?))),
+        }
+    }
+
+    /// What still runs in the sandbox although the SDK's session is over.
+    async fn left_behind(&self) -> Result<Vec<String>> {
+        let deadline = Instant::now() + Duration::from_secs(3);
+        loop {
+            let processes = self.sandbox.processes()?;
+            if processes.is_empty() || Instant::now() > deadline {
+                return Ok(processes.iter().map(|line| format!("left behind: {line}")).collect());
+            }
+            // A process that is no child of ours gives no sign of its end.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// Makes `claude` play the scenario's script.
     fn install_scripted_cli(&self) -> Result<()> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sdk/scripts");
-        let template = Path::new(folder).join(format!("{}.toml", self.scenario.name));
+        let template = Path::new(folder).join(format!("{}.toml", self.scenario.script));
         let mut script = std::fs::read_to_string(&template)
             .with_context(|| format!("failed to read {}", template.display()))?;
         for (name, path) in self.places()? {
@@ -118,8 +139,8 @@ impl<'a> Stage<'a> {
                 self.sandbox.write(&format!("{name}.signal"), "")?;
                 self.model.release(name);
             } else {
-                let summary = self.unplaced(&said["summary"].take())?;
-                return Ok(summary);
+                driver.wait().await?;
+                return self.unplaced(&said["summary"].take());
             }
         }
         bail!("the driver ended without a summary: {}", driver.wait().await?)

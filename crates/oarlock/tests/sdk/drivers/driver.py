@@ -198,10 +198,12 @@ class Play:
         options.stderr = lambda line: print(line, file=sys.stderr)
         options.include_partial_messages = given.get("partial", False)
         options.forward_subagent_text = given.get("forward_subagent_text", False)
+        options.model = given.get("model")
         options.permission_mode = given.get("permission_mode")
         options.max_turns = given.get("max_turns")
-        options.thinking = given.get("thinking")
         options.allowed_tools = given.get("allowed_tools", [])
+        if "thinking" in given:
+            options.thinking = {"type": "enabled", "budget_tokens": given["thinking"]}
         if "schema" in given:
             options.output_format = {"type": "json_schema", "schema": given["schema"]}
         if given.get("resume"):

@@ -4,7 +4,7 @@ use oarlock_testkit::model::{Script, text, tool};
 use serde_json::json;
 
 use crate::plan::{Rule, Session};
-use crate::scenario::{Reach, Scenario, TYPESCRIPT};
+use crate::scenario::{Reach, SCRIPTED, Scenario, TYPESCRIPT};
 
 pub(crate) fn all() -> Vec<Scenario> {
     let write = |name: &str, content: &str| {
@@ -14,7 +14,7 @@ pub(crate) fn all() -> Vec<Scenario> {
     let asked =
         json!([{"tool": "Write", "input": {"file_path": "$WORK/a.txt", "content": "as the model wants"}}]);
     vec![
-        Scenario::new("tool_allow")
+        Scenario::new("tool_allow").script("write")
             .model("main", write_then_done())
             .file("a.txt", Some("as the model wants"))
             .session(
@@ -30,7 +30,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "results": [{"subtype": "success", "num_turns": 2, "text": "Done.", "denials": []}],
                 }),
             ),
-        Scenario::new("tool_rewrite")
+        Scenario::new("tool_rewrite").script("write")
             .reach(Reach::All)
             .model("main", write_then_done())
             .file("a.txt", Some("as the user wants"))
@@ -46,8 +46,13 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "tool_results": [{"text": "~created successfully", "is_error": false}],
                     "results": [{"subtype": "success", "denials": []}],
                 }),
+            )
+            .except(
+                SCRIPTED,
+                "its tool says what it was given",
+                json!({"tool_results": [{"text": "File created successfully: as the user wants"}]}),
             ),
-        Scenario::new("tool_deny")
+        Scenario::new("tool_deny").script("write")
             .reach(Reach::Core)
             .model("main", write_then_done())
             .file("a.txt", None)
@@ -65,7 +70,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "results": [{"subtype": "success", "num_turns": 2, "denials": ["Write"]}],
                 }),
             ),
-        Scenario::new("tool_interrupt")
+        Scenario::new("tool_interrupt").script("write")
             .model("main", write_then_done())
             .file("a.txt", None)
             .session(
@@ -130,7 +135,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                     "results": [{"subtype": "success", "num_turns": 4, "text": "Read."}],
                 }),
             ),
-        Scenario::new("permission_withdrawn")
+        Scenario::new("permission_withdrawn").script("write")
             .model("main", write_then_done())
             .file("a.txt", None)
             .session(

@@ -27,7 +27,7 @@ pub(crate) fn all() -> Vec<Scenario> {
                 said("It was a heron."),
             )
             .same_session(true),
-        Scenario::new("fork")
+        Scenario::new("fork").script("resume")
             .model("first", Script::new().turn([text("I will remember the heron.")]))
             .model("second", Script::new().turn([text("It was a heron.")]))
             .told("I will remember the heron.")

@@ -4,7 +4,7 @@ use oarlock_testkit::model::{Script, text, tool};
 use serde_json::json;
 
 use crate::plan::{Rule, Session};
-use crate::scenario::{OLDEST, Reach, Scenario};
+use crate::scenario::{OLDEST, Reach, Scenario, Sdk};
 
 /// Ends once the driver has given the signal `go`.
 const BACKGROUND: &str = "until [ -e go.signal ]; do sleep 0.05; done; echo finished";
@@ -12,7 +12,12 @@ const BACKGROUND: &str = "until [ -e go.signal ]; do sleep 0.05; done; echo fini
 pub(crate) fn all() -> Vec<Scenario> {
     let bash = || {
         let input = json!({"command": BACKGROUND, "description": "wait", "run_in_background": true});
-        Script::new().turn([tool("Bash", input)]).turn([text("Started.")]).turn([text("Noticed.")])
+        Script::new()
+            .turn([tool("Bash", input)])
+            .turn([text("Started.")])
+            // The turn that the CLI starts by itself asks the host something, so its stdin must still be open.
+            .turn([tool("Write", json!({"file_path": "$WORK/note.txt", "content": "noticed"}))])
+            .turn([text("Noticed.")])
     };
     let task = |background: bool| {
         let input = json!({
@@ -30,13 +35,15 @@ pub(crate) fn all() -> Vec<Scenario> {
         "types": [
             "system/init", "assistant", "system/background_tasks_changed", "system/task_started", "user", "assistant",
             "result", "system/task_updated", "system/task_notification", "system/background_tasks_changed",
-            "system/init", "assistant", "result",
+            "system/init", "assistant", "user", "assistant", "result",
         ],
+        "asks": [{"tool": "Write", "input": {"file_path": "$WORK/note.txt"}}],
         "systems": {"$some": [
             {"subtype": "task_started", "task_type": "local_bash"},
             {"subtype": "task_notification", "status": "completed"},
         ]},
-        "blocks": [{"tool": "Bash"}, {"text": "Started."}, {"text": "Noticed."}],
+        "blocks": [{"tool": "Bash"}, {"text": "Started."}, {"tool": "Write"}, {"text": "Noticed."}],
+        "tool_results": [{"is_error": false}, {"text": "~created successfully", "is_error": false}],
         "results": [
             {"subtype": "success", "text": "Started.", "origin": null},
             {"subtype": "success", "text": "Noticed.", "origin": "task-notification"},
@@ -45,10 +52,10 @@ pub(crate) fn all() -> Vec<Scenario> {
     let no_list = "it does not tell the list of background tasks";
     let background_without_list = json!({"types": [
         "system/init", "assistant", "system/task_started", "user", "assistant", "result",
-        "system/task_updated", "system/task_notification", "system/init", "assistant", "result",
+        "system/task_updated", "system/task_notification", "system/init", "assistant", "user", "assistant", "result",
     ]});
     vec![
-        Scenario::new("background_task").model("main", bash()).session(
+        Scenario::new("background_task").model("main", bash()).file("note.txt", Some("noticed")).session(
             Session::dialogue()
                 .permissions([Rule::allow()])
                 .send("wait in the background {{script main}}")
@@ -56,15 +63,25 @@ pub(crate) fn all() -> Vec<Scenario> {
                 .signal("go")
                 .wait("result", 2),
             background.clone(),
-        ),
+        )
+        .except(OLDEST, no_list, background_without_list.clone()),
         // A one-shot question must not close stdin at the first result.
-        Scenario::new("background_task_one_shot").reach(Reach::Core).model("main", bash()).session(
+        Scenario::new("background_task_one_shot").script("background_task").reach(Reach::Core).model("main", bash()).session(
             Session::query("wait in the background {{script main}}")
                 .permissions([Rule::allow()])
                 .wait("result", 1)
                 .signal("go"),
             background,
-        ),
+        )
+        .except(OLDEST, no_list, background_without_list)
+            .except(
+                |cell| cell.sdk != Sdk::Ours,
+                "it closes stdin at the first result, so a later question of the CLI's cannot be answered",
+                json!({
+                    "asks": {},
+                    "tool_results": [{"is_error": false}, {"text": "~Tool permission request failed", "is_error": true}],
+                }),
+            ),
         Scenario::new("subagent")
             .reach(Reach::Core)
             .model("main", Script::new().turn([task(false)]).turn([text("The agent said so.")]))

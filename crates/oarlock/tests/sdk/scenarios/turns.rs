@@ -30,11 +30,15 @@ pub(crate) fn all() -> Vec<Scenario> {
         Scenario::new("thinking")
             .reach(Reach::Core)
             .model("main", Script::new().turn([thinking("Let me see what is asked."), text("Seen.")]))
+            .told("\"model\":\"claude-sonnet-4-5\"")
+            .told("\"budget_tokens\":4000")
             .session(
                 Session::dialogue()
                     .with(|options| {
                         options.partial = true;
-                        options.thinking = Some(json!({"type": "enabled", "budget_tokens": 4000}));
+                        // A model that takes a budget; newer ones decide for themselves.
+                        options.model = Some("claude-sonnet-4-5".to_owned());
+                        options.thinking = Some(4000);
                     })
                     .send("think {{script main}}")
                     .wait("result", 1),
