@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 pub(crate) const RECORDING: &str = "OARLOCK_BENCH_RECORDING";
 
 pub(crate) fn play(recording: &Path) -> Result<()> {
+    let replays = std::env::args().any(|argument| argument == "--replay-user-messages");
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
-        let message: Value = serde_json::from_str(&line?).context("a client wrote what is no JSON")?;
+        let mut message: Value = serde_json::from_str(&line?).context("a client wrote what is no JSON")?;
         match message["type"].as_str() {
             Some("control_request") => {
                 let answer = json!({"type": "control_response", "response": {
@@ -26,7 +27,14 @@ pub(crate) fn play(recording: &Path) -> Result<()> {
                 writeln!(out, "{answer}")?;
                 out.flush()?;
             }
-            Some("user") => copy(recording)?,
+            Some("user") => {
+                if replays {
+                    message["isReplay"] = true.into();
+                    writeln!(out, "{message}")?;
+                    out.flush()?;
+                }
+                copy(recording)?;
+            }
             _ => {}
         }
     }
