@@ -55,3 +55,16 @@ async fn hl_line_03_every_oddity_arrives_and_harms_nothing() {
         assert_eq!(seen.len() - 1 + bad, shown, "{name}");
     }
 }
+
+#[tokio::test]
+async fn hl_line_03_a_line_of_63_megabytes_arrives_whole() {
+    let (_session, mut events, mut cli) = session(Options::new()).await;
+    let large = "x".repeat(63 << 20);
+    let feed = async {
+        cli.say(json!({"type": "user", "message": {"role": "user", "content": large}})).await;
+        cli.fall_silent();
+    };
+    let ((), item) = tokio::join!(feed, events.next());
+    let Some(Ok(Message::User(user))) = item else { panic!("it is lost") };
+    assert_eq!(user.message.content.text().len(), large.len());
+}

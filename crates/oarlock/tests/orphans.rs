@@ -63,3 +63,59 @@ fn hl_proc_04_the_whole_tree_ends_when_we_are_killed() {
     oarlock.wait().unwrap();
     soon("the end of the tree", || (!tree.into_iter().any(lives)).then_some(()));
 }
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// What this process has in memory, in kilobytes.
+fn memory() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hl_proc_05_two_hundred_sessions_at_once_leave_nothing_behind() {
+    use oarlock_agent::Options;
+    let dir = tempfile::tempdir().unwrap();
+    let (script, claude) = (dir.path().join("script.toml"), dir.path().join("claude"));
+    fs::write(&script, "[[turn]]\nsteps = [{ text = \"Hello there.\" }]\n").unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_oarlock"))
+        .arg("script")
+        .arg(&script)
+        .arg("--as")
+        .arg(&claude)
+        .status();
+    assert!(made.unwrap().success());
+    let round = async |count: usize| {
+        let sessions = (0..count).map(|_| async {
+            let options = Options::new().program(&claude).include_partial_messages(true);
+            let (session, mut events) = options.connect().await.unwrap();
+            session.send("hi").await.unwrap();
+            let result = events.turn(|_| {}).await.unwrap().unwrap();
+            assert_eq!(result.result.as_deref(), Some("Hello there."));
+            (session, events)
+        });
+        let sessions = futures_util::future::join_all(sessions).await;
+        let pids: Vec<u32> = sessions.iter().filter_map(|(session, _)| session.pid()).collect();
+        assert_eq!(pids.len(), count);
+        let closing = sessions.into_iter().enumerate().map(|(index, (session, events))| async move {
+            match index % 3 {
+                0 => assert!(session.close().await.unwrap().success()),
+                1 => drop(session.kill().await),
+                _ => drop((session, events)),
+            }
+        });
+        futures_util::future::join_all(closing).await;
+        pids
+    };
+    // Some first, so that what stays for good (the guard, the runtime's own) is there.
+    round(5).await;
+    let before = (descriptors(), memory());
+    let pids = round(200).await;
+    soon("the end of 200 processes", || (!pids.iter().copied().any(lives)).then_some(()));
+    soon("the end of their pipes", || (descriptors() <= before.0).then_some(()));
+    let grown = memory().saturating_sub(before.1);
+    assert!(grown < 60_000, "memory has grown by {grown} kB");
+}

@@ -121,7 +121,9 @@ fn raw(options: &Options, prompt: &str) -> Result<f64> {
         line.with_context(|| format!("the CLI ended before it said {start}"))?.map(drop).map_err(Into::into)
     };
 
-    stdin.write_all(b"{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":\"initialize\"}}\n")?;
+    stdin.write_all(
+        b"{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":\"initialize\"}}\n",
+    )?;
     wait_for(r#"{"type":"control_response""#)?;
     std::thread::sleep(SETTLE);
     let message = serde_json::json!({"role": "user", "content": prompt});

@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the test program's own report")]
 
+mod agent;
 mod context;
 mod edits;
 mod run;
@@ -89,6 +90,11 @@ const SCENARIOS: &[Scenario] = scenarios![
     run::run_always_adds_the_suggested_rule Usual,
     run::run_goes_on_with_a_conversation Usual,
     run::run_is_interrupted_by_ctrl_c Usual,
+    agent::eight_sessions_at_once Usual,
+    agent::a_killed_session_leaves_no_shell Both,
+    agent::a_hanging_cli_is_told_from_a_slow_one_and_ended Both,
+    agent::a_pool_answers_from_a_warm_cli Usual,
+    agent::errors_say_what_to_do Usual,
 ];
 
 impl Scenario {
