@@ -220,6 +220,17 @@ fn a_value_of_the_wrong_type_costs_only_its_own_field() {
 }
 
 #[test]
+fn of_a_field_that_is_there_twice_the_last_one_counts() {
+    let line = br#"{"type":"stream_event","uuid":"a","uuid":"b",
+        "event":{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"x","new":1}},
+        "event":{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"y"}}}"#;
+    let Ok(Message::StreamEvent(message)) = decode(line) else { panic!("known") };
+    assert_eq!(message.uuid.as_deref(), Some("b"));
+    let want = json!({"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "y"}});
+    assert_eq!(serde_json::to_value(&message.event).expect("written"), want);
+}
+
+#[test]
 fn every_open_enum_keeps_what_it_does_not_know() {
     let unknown = |value: Value, found: fn(Message) -> Option<String>| {
         let message = message(&value);

@@ -4,7 +4,7 @@
 //! all messages up to the result, prints `done N`, and stays until its stdin has another line or ends.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,9 +25,21 @@ pub(crate) struct Cost {
     pub(crate) peak: u64,
 }
 
-/// Runs a client once.
+/// Runs a client once, to its end.
 pub(crate) fn observe(mut command: Command, recording: &Recording) -> Result<Cost> {
-    command.env(fake::RECORDING, &recording.path).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut stderr = tempfile::tempfile()?;
+    command.env(fake::RECORDING, &recording.path);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
+    run(command, recording).with_context(|| {
+        let mut words = String::new();
+        let _ = stderr.rewind().and_then(|()| stderr.read_to_string(&mut words));
+        // The end of it: some print half a program before they say what is wrong.
+        let words: Vec<char> = words.trim().chars().rev().take(1000).collect();
+        format!("stderr: {}", words.into_iter().rev().collect::<String>())
+    })
+}
+
+fn run(command: Command, recording: &Recording) -> Result<Cost> {
     let mut client = Client::start(command)?;
     client.expect("ready")?;
     let cpu = client.cpu()?;

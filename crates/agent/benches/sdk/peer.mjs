@@ -4,7 +4,8 @@ import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import { query } from "@anthropic-ai/claude-agent-sdk";
 
-const [fake, pause] = [process.argv[2], Number(process.argv[3])];
+// A program given by --eval has no file name in its arguments.
+const [fake, pause] = [process.argv[1], Number(process.argv[2])];
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 async function* prompt() {
