@@ -4,11 +4,15 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::{Error, Events, Options, Session};
+use crate::{Error, Events, Options, Session, State};
+
+/// How long a session that was taken goes first, at most.
+const COURTESY: Duration = Duration::from_secs(1);
 
 /// A pool of sessions that have been started and are ready for their first message.
 ///
@@ -17,7 +21,7 @@ use crate::{Error, Events, Options, Session};
 /// use oarlock_agent::{Options, Pool};
 ///
 /// let pool = Pool::new(Options::new().model("haiku"), 2);
-/// let (session, events) = pool.take().await?; // ready, and another one is being started
+/// let (session, events) = pool.take().await?; // ready; another one is started when its first turn runs
 /// # Ok(())
 /// # }
 /// ```
@@ -35,6 +39,8 @@ struct Inner {
     state: Mutex<Waiting>,
     /// One permit for each session that waits, or failed to start.
     ready: Semaphore,
+    /// How many wait for a session.
+    takers: watch::Sender<usize>,
 }
 
 #[derive(Default)]
@@ -48,9 +54,15 @@ impl Pool {
     /// A pool that keeps `size` sessions ready. The first ones are started at once; must be called in a tokio runtime.
     #[must_use]
     pub fn new(options: Options, size: usize) -> Self {
-        let inner = Inner { options, size: size.max(1), state: Mutex::default(), ready: Semaphore::new(0) };
+        let inner = Inner {
+            options,
+            size: size.max(1),
+            state: Mutex::default(),
+            ready: Semaphore::new(0),
+            takers: watch::Sender::new(0),
+        };
         let pool = Self { inner: Arc::new(inner) };
-        pool.fill();
+        pool.fill(None);
         pool
     }
 
@@ -60,15 +72,23 @@ impl Pool {
     /// When the CLI could not be started.
     pub async fn take(&self) -> Result<(Session, Events), Error> {
         loop {
-            self.fill();
-            let Ok(permit) = self.inner.ready.acquire().await else { return Err(Error::Closed) };
-            permit.forget();
+            self.fill(None);
+            match self.inner.ready.try_acquire() {
+                Ok(permit) => permit.forget(),
+                Err(_) => {
+                    let _taker = Taker::new(&self.inner.takers);
+                    let Ok(permit) = self.inner.ready.acquire().await else { return Err(Error::Closed) };
+                    permit.forget();
+                }
+            }
             let taken = self.lock().sessions.pop_front();
-            self.fill();
             match taken {
                 // One may have died while it waited: killed by somebody, out of memory.
                 Some(Ok((session, _))) if session.has_ended() => {}
-                Some(result) => return result,
+                Some(result) => {
+                    self.fill(result.as_ref().ok().map(|(session, _)| session.watch()));
+                    return result;
+                }
                 None => {}
             }
         }
@@ -84,15 +104,26 @@ impl Pool {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts what is missing.
-    fn fill(&self) {
+    /// Starts what is missing. The session that was just taken goes first: a CLI that starts keeps a small machine as busy
+    /// as one that answers, and somebody waits for the answer.
+    fn fill(&self, first: Option<watch::Receiver<State>>) {
         let mut waiting = self.lock();
         while waiting.starting.try_join_next().is_some() {}
         while waiting.sessions.len() + waiting.starting.len() < self.inner.size {
-            let options = self.inner.options.clone();
+            let (options, first) = (self.inner.options.clone(), first.clone());
+            let mut takers = self.inner.takers.subscribe();
             // Weak, or the tasks would keep the pool alive.
             let inner = Arc::downgrade(&self.inner);
             waiting.starting.spawn(async move {
+                if let Some(mut first) = first {
+                    // Its first turn tells the session's id.
+                    let begun = first.wait_for(|state| state.session_id.is_some());
+                    tokio::select! {
+                        _ = begun => {}
+                        _ = takers.wait_for(|takers| *takers > 0) => {}
+                        () = tokio::time::sleep(COURTESY) => {}
+                    }
+                }
                 let session = options.connect().await;
                 if let Some(inner) = inner.upgrade() {
                     inner.state.lock().unwrap_or_else(PoisonError::into_inner).sessions.push_back(session);
@@ -100,6 +131,22 @@ impl Pool {
                 }
             });
         }
+    }
+}
+
+/// Somebody who waits for a session.
+struct Taker<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Taker<'a> {
+    fn new(takers: &'a watch::Sender<usize>) -> Self {
+        takers.send_modify(|takers| *takers += 1);
+        Self(takers)
+    }
+}
+
+impl Drop for Taker<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|takers| *takers -= 1);
     }
 }
 
