@@ -54,6 +54,8 @@ struct Inner {
     abandoned: bool,
     taken: u64,
     reader: Option<Waker>,
+    /// The driver found no room, and waits.
+    room_wanted: bool,
 }
 
 /// Lines in a file: written at its end, read from its beginning.
@@ -66,7 +68,7 @@ struct Spill {
 /// One end for each side.
 pub(crate) struct Queue {
     inner: Mutex<Inner>,
-    /// The reader took something, or is gone.
+    /// There is room again, or the reader is gone.
     pub(crate) moved: Notify,
 }
 
@@ -82,6 +84,7 @@ impl Queue {
                 abandoned: false,
                 taken: 0,
                 reader: None,
+                room_wanted: false,
             }),
             moved: Notify::new(),
         })
@@ -93,8 +96,9 @@ impl Queue {
 
     /// Is there room in memory?
     pub(crate) fn has_room(&self) -> bool {
-        let inner = self.lock();
-        inner.abandoned || (inner.bytes < inner.limit.memory && inner.spill.is_none())
+        let mut inner = self.lock();
+        inner.room_wanted = !inner.abandoned && (inner.bytes >= inner.limit.memory || inner.spill.is_some());
+        !inner.room_wanted
     }
 
     /// Is there room anywhere?
@@ -160,8 +164,12 @@ impl Queue {
                     inner.bytes -= lines.len();
                 }
                 inner.taken += 1;
-                drop(inner);
-                self.moved.notify_one();
+                // At half of it, or driver and reader would wake each other for every piece.
+                if inner.room_wanted && inner.bytes <= inner.limit.memory / 2 && inner.spill.is_none() {
+                    inner.room_wanted = false;
+                    drop(inner);
+                    self.moved.notify_one();
+                }
                 Poll::Ready(Some(item))
             }
             None if inner.ended => Poll::Ready(None),
@@ -251,6 +259,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt as _;
     use std::future::poll_fn;
 
     async fn take_all(queue: &Queue) -> Vec<u8> {
@@ -295,6 +304,21 @@ mod tests {
         queue.put(large.clone());
         queue.end();
         assert!(take_all(&queue).await == [&line(0)[..], &large].concat());
+    }
+
+    #[tokio::test]
+    async fn room_is_told_when_half_of_it_is_free() {
+        let queue = Queue::new(Buffer { memory: 1000, file: 0 });
+        for n in 0..10 {
+            assert!(queue.has_room());
+            queue.put(line(n));
+        }
+        assert!(!queue.has_room());
+        for left in (0..10).rev() {
+            assert!(poll_fn(|cx| queue.poll_take(cx)).await.is_some());
+            let told = queue.moved.notified().now_or_never().is_some();
+            assert_eq!(told, left == 4, "with {left} lines of 101 bytes left");
+        }
     }
 
     #[tokio::test]
