@@ -105,9 +105,12 @@ ratios are taken within a round.
 
 A native program plays the CLI: it answers control requests and copies a recording to stdout in writes of 64 KiB. Each
 client is a process of its own that starts it, sends a prompt, reads all messages as its own types, and counts them. The
-time is that from the prompt to the result; CPU and memory are those of the client alone. **mixed** is {}, **deltas** is
-{}. The raw clients are what a loop without an SDK would do: owned derived types with an internally tagged enum; the same
-types after a first look at `type`; no more than finding the line ends.
+time is that from the prompt to the result; CPU and memory are those of the client alone.
+
+* **mixed**, {}: text deltas, whole messages with tool calls, tool results of 1 to 100 kB
+* **deltas**, {}: text deltas only
+* the **raw** clients are what a loop without an SDK would do: owned derived types with an internally tagged enum; the
+  same types after a first look at `type`; no more than finding the line ends
 
 ",
         String::from_utf8_lossy(&date).trim(),
