@@ -111,6 +111,7 @@ enum Event {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[allow(clippy::enum_variant_names, reason = "the protocol's own names")]
 enum Delta {
     TextDelta { text: String },
     ThinkingDelta { thinking: String },
