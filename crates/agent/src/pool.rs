@@ -9,7 +9,10 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::{Error, Events, Options, Session};
+use crate::{Error, Events, Options, Session, State};
+
+/// How long a session that was taken goes first, at most.
+const COURTESY: Duration = Duration::from_secs(1);
 
 /// A pool of sessions that have been started and are ready for their first message.
 ///
@@ -18,7 +21,7 @@ use crate::{Error, Events, Options, Session};
 /// use oarlock_agent::{Options, Pool};
 ///
 /// let pool = Pool::new(Options::new().model("haiku"), 2);
-/// let (session, events) = pool.take().await?; // ready, and another one is being started
+/// let (session, events) = pool.take().await?; // ready; another one is started when its first turn runs
 /// # Ok(())
 /// # }
 /// ```
@@ -36,12 +39,9 @@ struct Inner {
     state: Mutex<Waiting>,
     /// One permit for each session that waits, or failed to start.
     ready: Semaphore,
-    /// Somebody wants one that is not there.
-    wanted: watch::Sender<usize>,
+    /// How many wait for a session.
+    takers: watch::Sender<usize>,
 }
-
-/// A replacement is started a little later: the session that was taken has the machine for its first answer.
-const LATER: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 struct Waiting {
@@ -54,10 +54,15 @@ impl Pool {
     /// A pool that keeps `size` sessions ready. The first ones are started at once; must be called in a tokio runtime.
     #[must_use]
     pub fn new(options: Options, size: usize) -> Self {
-        let (state, ready) = (Mutex::default(), Semaphore::new(0));
-        let inner = Inner { options, size: size.max(1), state, ready, wanted: watch::Sender::new(0) };
+        let inner = Inner {
+            options,
+            size: size.max(1),
+            state: Mutex::default(),
+            ready: Semaphore::new(0),
+            takers: watch::Sender::new(0),
+        };
         let pool = Self { inner: Arc::new(inner) };
-        pool.fill(Duration::ZERO);
+        pool.fill(None);
         pool
     }
 
@@ -67,21 +72,23 @@ impl Pool {
     /// When the CLI could not be started.
     pub async fn take(&self) -> Result<(Session, Events), Error> {
         loop {
+            self.fill(None);
             match self.inner.ready.try_acquire() {
                 Ok(permit) => permit.forget(),
                 Err(_) => {
-                    self.fill(Duration::ZERO);
-                    let _wanted = Wanted::new(&self.inner.wanted);
+                    let _taker = Taker::new(&self.inner.takers);
                     let Ok(permit) = self.inner.ready.acquire().await else { return Err(Error::Closed) };
                     permit.forget();
                 }
             }
             let taken = self.lock().sessions.pop_front();
-            self.fill(LATER);
             match taken {
                 // One may have died while it waited: killed by somebody, out of memory.
                 Some(Ok((session, _))) if session.has_ended() => {}
-                Some(result) => return result,
+                Some(result) => {
+                    self.fill(result.as_ref().ok().map(|(session, _)| session.watch()));
+                    return result;
+                }
                 None => {}
             }
         }
@@ -97,18 +104,25 @@ impl Pool {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts what is missing, after a while, or at once when somebody waits for it.
-    fn fill(&self, delay: Duration) {
+    /// Starts what is missing. The session that was just taken goes first: a CLI that starts keeps a small machine as busy
+    /// as one that answers, and somebody waits for the answer.
+    fn fill(&self, first: Option<watch::Receiver<State>>) {
         let mut waiting = self.lock();
         while waiting.starting.try_join_next().is_some() {}
         while waiting.sessions.len() + waiting.starting.len() < self.inner.size {
-            let options = self.inner.options.clone();
+            let (options, first) = (self.inner.options.clone(), first.clone());
+            let mut takers = self.inner.takers.subscribe();
             // Weak, or the tasks would keep the pool alive.
             let inner = Arc::downgrade(&self.inner);
-            let mut wanted = self.inner.wanted.subscribe();
             waiting.starting.spawn(async move {
-                if !delay.is_zero() {
-                    let _ = tokio::time::timeout(delay, wanted.wait_for(|wanted| *wanted > 0)).await;
+                if let Some(mut first) = first {
+                    // Its first turn tells the session's id.
+                    let begun = first.wait_for(|state| state.session_id.is_some());
+                    tokio::select! {
+                        _ = begun => {}
+                        _ = takers.wait_for(|takers| *takers > 0) => {}
+                        () = tokio::time::sleep(COURTESY) => {}
+                    }
                 }
                 let session = options.connect().await;
                 if let Some(inner) = inner.upgrade() {
@@ -120,19 +134,19 @@ impl Pool {
     }
 }
 
-/// Somebody who waits, for as long as this lives.
-struct Wanted<'a>(&'a watch::Sender<usize>);
+/// Somebody who waits for a session.
+struct Taker<'a>(&'a watch::Sender<usize>);
 
-impl<'a> Wanted<'a> {
-    fn new(wanted: &'a watch::Sender<usize>) -> Self {
-        wanted.send_modify(|wanted| *wanted += 1);
-        Self(wanted)
+impl<'a> Taker<'a> {
+    fn new(takers: &'a watch::Sender<usize>) -> Self {
+        takers.send_modify(|takers| *takers += 1);
+        Self(takers)
     }
 }
 
-impl Drop for Wanted<'_> {
+impl Drop for Taker<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|wanted| *wanted -= 1);
+        self.0.send_modify(|takers| *takers -= 1);
     }
 }
 

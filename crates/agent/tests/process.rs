@@ -321,6 +321,30 @@ async fn a_pool_has_sessions_ready_and_replaces_those_that_died() {
     .await;
 }
 
+#[tokio::test]
+async fn a_session_that_was_taken_answers_before_the_next_one_is_started() {
+    let init = r#"echo '{"type":"system","subtype":"init","session_id":"s"}'"#;
+    let fake = Fake::new(&format!("while read -r line; do {init}; {RESULT}; done"));
+    let pool = Pool::new(fake.options(), 1);
+    let (session, mut events) = soon(pool.take()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(processes_of(&fake.path()).len(), 1, "no other session is started meanwhile");
+    session.send("x").await.unwrap();
+    assert!(soon(events.next()).await.unwrap().is_ok());
+    let ready = async {
+        while pool.ready() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // Much sooner than courtesy ends by itself.
+    tokio::time::timeout(Duration::from_millis(700), ready).await.expect("the next one is started");
+
+    // Nobody waits for courtesy's sake.
+    let (_first, _events) = soon(pool.take()).await.unwrap();
+    let second = tokio::time::timeout(Duration::from_millis(700), pool.take()).await;
+    assert!(second.expect("started at once").is_ok());
+}
+
 /// The processes that run a script.
 fn processes_of(script: &Path) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
