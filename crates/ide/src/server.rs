@@ -296,7 +296,7 @@ pub async fn serve_lines(
 }
 
 fn wire_limits(limits: Limits) -> oarlock_wire::Limits {
-    oarlock_wire::Limits { pending: limits.pending, queued: limits.queued }
+    oarlock_wire::Limits { pending: limits.pending, queued: limits.queued, ..oarlock_wire::Limits::default() }
 }
 
 /// Takes over the port and token of an engine that ended a moment ago, so that its clients find this one.

@@ -39,6 +39,7 @@ enum Command {
     /// List, read, search and change the sessions of Claude Code
     #[command(subcommand)]
     Sessions(cmd::sessions::Command),
+    Acp(cmd::acp::Args),
     Mcp(cmd::mcp::Args),
     Demo(cmd::demo::Args),
     Script(cmd::script::Args),
@@ -60,6 +61,7 @@ fn main() -> std::process::ExitCode {
         Command::Run(args) => args.run(cli.verbose),
         Command::Ide(command) => command.run(),
         Command::Sessions(command) => command.run(),
+        Command::Acp(args) => args.run(),
         Command::Mcp(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::Script(args) => args.run(),

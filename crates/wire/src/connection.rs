@@ -71,11 +71,13 @@ pub struct Limits {
     pub pending: usize,
     /// Bytes that may wait for a slow reader; more, and it is closed.
     pub queued: usize,
+    /// The code of the errors that say that a limit was reached. Protocols give the usual one other meanings.
+    pub code: i32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { pending: 1024, queued: 64 << 20 }
+        Self { pending: 1024, queued: 64 << 20, code: jsonrpc::LIMIT_REACHED }
     }
 }
 
@@ -206,10 +208,7 @@ impl<F: Frames> Connection<F> {
                         }
                     }
                     Some(Err(error @ ReadError::Skipped { .. })) => {
-                        self.refuse(
-                            &Id::null(),
-                            &ErrorObject::new(jsonrpc::LIMIT_REACHED, error.to_string()),
-                        );
+                        self.refuse(&Id::null(), &ErrorObject::new(self.limits.code, error.to_string()));
                     }
                     Some(Err(ReadError::NotText)) => self.refuse(&Id::null(), &not_text()),
                     Some(Err(error)) => return Poll::Ready(Ended::Lost(error)),
@@ -257,7 +256,7 @@ impl<F: Frames> Connection<F> {
                 let pending = self.outbox.unanswered.load(Ordering::Relaxed);
                 if pending >= self.limits.pending {
                     let why = format!("too many requests pending (limit {})", self.limits.pending);
-                    return self.refuse(&id, &ErrorObject::new(jsonrpc::LIMIT_REACHED, why));
+                    return self.refuse(&id, &ErrorObject::new(self.limits.code, why));
                 }
                 let responder = Responder::new(self.outbox.clone(), id);
                 // The responder is dropped while unwinding, and answers -32603.

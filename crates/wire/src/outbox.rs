@@ -8,17 +8,22 @@ use std::task::Waker;
 use futures_util::task::AtomicWaker;
 use oarlock_proto::jsonrpc::ErrorObject;
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::frame::Close;
 
 pub(crate) type Answer = Result<Box<RawValue>, ErrorObject>;
+
+/// With more than this waiting, those who can wait should.
+const BUSY: usize = 256 << 10;
 
 /// Shared by a connection's task (which drains it) and everyone who writes to the peer.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     waker: AtomicWaker,
+    /// Told when so much has been taken that more may come.
+    relieved: Notify,
     max_bytes: usize,
     heard: AtomicU64,
     /// Requests of the other side that are not answered yet.
@@ -51,6 +56,7 @@ impl Outbox {
         Self {
             queue: Mutex::default(),
             waker: AtomicWaker::new(),
+            relieved: Notify::new(),
             max_bytes,
             heard: AtomicU64::new(0),
             unanswered: AtomicUsize::new(0),
@@ -86,7 +92,11 @@ impl Outbox {
     pub(crate) fn pop(&self) -> Option<String> {
         let mut queue = self.queue();
         let text = queue.frames.pop_front()?;
+        let was_busy = queue.bytes > BUSY;
         queue.bytes -= text.len();
+        if was_busy && queue.bytes <= BUSY {
+            self.relieved.notify_waiters();
+        }
         if queue.frames.is_empty() && queue.frames.capacity() > 256 {
             queue.frames = VecDeque::new();
         }
@@ -100,6 +110,20 @@ impl Outbox {
     /// So much waits that no more work should be taken from this peer: it must read first.
     pub(crate) fn is_loaded(&self) -> bool {
         self.queue().bytes > self.max_bytes / 4
+    }
+
+    /// Waits until only little waits for the other side, or nothing is taken any more.
+    pub(crate) async fn ready(&self) {
+        loop {
+            let relieved = self.relieved.notified();
+            {
+                let queue = self.queue();
+                if queue.bytes <= BUSY || queue.sealed {
+                    return;
+                }
+            }
+            relieved.await;
+        }
     }
 
     pub(crate) fn register(&self, waker: &Waker) {
@@ -121,6 +145,8 @@ impl Outbox {
         queue.close.get_or_insert(Close::new(1006, "connection lost"));
         queue.seal();
         queue.asked = HashMap::new();
+        drop(queue);
+        self.relieved.notify_waiters();
     }
 
     /// Registers a request of ours; the receiver fails when the connection ends first.

@@ -60,6 +60,41 @@ impl Peer {
         }
     }
 
+    /// [`request`](Self::request), and a word to the other side when the answer is no longer wanted: if the future is
+    /// dropped first, `withdraw` makes the message for the request's id.
+    ///
+    /// # Errors
+    /// [`CallError`] when the other side refuses or goes away.
+    pub async fn request_or_withdraw(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        withdraw: fn(&Id) -> String,
+    ) -> Result<Box<RawValue>, CallError> {
+        struct Withdraw<'a>(&'a Outbox, u64, fn(&Id) -> String);
+        impl Drop for Withdraw<'_> {
+            fn drop(&mut self) {
+                if self.0.answered(self.1).is_some() {
+                    self.0.push((self.2)(&Id::from(self.1)));
+                }
+            }
+        }
+
+        let (id, answer) = self.outbox.ask();
+        let _withdraw = Withdraw(&self.outbox, id, withdraw);
+        self.send(jsonrpc::write_request(&Id::from(id), method, params));
+        match answer.await {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(error)) => Err(CallError::Refused(error)),
+            Err(_) => Err(CallError::Closed),
+        }
+    }
+
+    /// Waits until the other side has read most of what was sent. Those who have much to say and can wait should.
+    pub async fn ready(&self) {
+        self.outbox.ready().await;
+    }
+
     /// Ends the connection, after what is queued could be sent or not.
     pub fn close(&self, close: Close) {
         self.outbox.close(close);

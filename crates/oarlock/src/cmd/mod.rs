@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod acp;
 pub(crate) mod claude;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -1,0 +1,329 @@
+//! The agent: which method is which.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use oarlock_agent::history::Library;
+use oarlock_proto::acp::{
+    AgentAuthCapabilities, AgentCapabilities, AuthenticateRequest, CancelRequest, Empty, Implementation,
+    InitializeRequest, InitializeResponse, ListSessionsRequest, McpCapabilities, PromptCapabilities,
+    PromptRequest, SessionCapabilities, SessionRef, SetConfigOptionRequest, SetModeRequest, SetTitleRequest,
+    SetTitleResponse, SetupRequest, VERSION,
+};
+use oarlock_proto::jsonrpc::{self, ErrorObject};
+use oarlock_proto::mcp;
+use oarlock_proto::stream::Json;
+use oarlock_wire::{Connection, Ended, Frames, Limits, Peer, Responder, Service, Tasks};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio_util::task::TaskTracker;
+
+use crate::context::Context;
+use crate::session::{Begin, Command, Handle};
+use crate::{Settings, auth, fault, history, prompt};
+
+/// Serves a client until one side is done. All that was started for it is gone when this returns.
+pub async fn serve(frames: impl Frames, settings: Settings) -> Ended {
+    let limits = Limits { code: jsonrpc::INTERNAL_ERROR, ..Limits::default() };
+    let connection = Connection::new(frames, limits);
+    let sessions = TaskTracker::new();
+    let server = Server {
+        settings: Arc::new(settings),
+        peer: connection.peer(),
+        context: None,
+        sessions: HashMap::new(),
+        tasks: sessions.clone(),
+    };
+    let ended = connection.run(server).await;
+    // Every session has lost its handle by now, and takes its CLI down.
+    sessions.close();
+    sessions.wait().await;
+    ended
+}
+
+struct Server {
+    settings: Arc<Settings>,
+    peer: Peer,
+    /// There after `initialize`.
+    context: Option<Arc<Context>>,
+    sessions: HashMap<String, Handle>,
+    /// Joined before the agent ends.
+    tasks: TaskTracker,
+}
+
+/// What a method does with its parameters; an error is the answer.
+type Done = Result<(), ErrorObject>;
+
+/// Reads parameters; what is wrong is told with the field's name.
+fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, ErrorObject> {
+    let mut deserializer = serde_json::Deserializer::from_str(params.map_or("{}", RawValue::get));
+    serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| ErrorObject::invalid_params(mcp::explain(&error)))
+}
+
+impl Service for Server {
+    fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder, tasks: &mut Tasks) {
+        // `dispatch` may keep the responder; what it gives back is answered here.
+        let mut open = Some(responder);
+        if let Err(error) = self.dispatch(method, params, &mut open, tasks)
+            && let Some(responder) = open.take()
+        {
+            responder.error(&error);
+        }
+    }
+
+    fn notification(&mut self, method: &str, params: Option<&RawValue>, _: &mut Tasks) {
+        match method {
+            "session/cancel" => {
+                if let Ok(SessionRef { session_id }) = read(params) {
+                    self.tell(&session_id, Command::Cancel);
+                }
+            }
+            "$/cancel_request" => {
+                if let Ok(CancelRequest { request_id }) = read(params) {
+                    for session in self.sessions.values() {
+                        let _ = session.tell(Command::CancelRequest(request_id.text().into()));
+                    }
+                }
+            }
+            _ => tracing::debug!(method, "a notification that is not known"),
+        }
+    }
+
+    fn closed(&mut self, ended: &Ended) {
+        tracing::info!(%ended, "the client is gone");
+        self.sessions.clear();
+    }
+}
+
+impl Server {
+    fn dispatch(
+        &mut self,
+        method: &str,
+        params: Option<&RawValue>,
+        open: &mut Option<Responder>,
+        tasks: &mut Tasks,
+    ) -> Done {
+        if method == "initialize" {
+            return self.initialize(read(params)?, open);
+        }
+        let Some(context) = self.context.clone() else {
+            let why = format!("{method} before initialize; send initialize first");
+            return Err(ErrorObject::new(jsonrpc::INVALID_REQUEST, why));
+        };
+        self.sessions.retain(|_, session| !session.is_over());
+        match method {
+            "authenticate" => {
+                let AuthenticateRequest { method_id } = read(params)?;
+                auth::authenticate(&context, &method_id)?;
+                reply(open, &Empty {});
+            }
+            "logout" => {
+                if let Some(responder) = open.take() {
+                    tasks.add(async move {
+                        match auth::logout(&context).await {
+                            Ok(()) => responder.reply(&Empty {}),
+                            Err(error) => responder.error(&error),
+                        }
+                    });
+                }
+            }
+            "session/new" => self.begin(&context, Begin::New, read(params)?, open)?,
+            "session/load" => self.begin(&context, Begin::Load, read(params)?, open)?,
+            "session/resume" => self.begin(&context, Begin::Resume, read(params)?, open)?,
+            "session/fork" => self.fork(&context, read(params)?, open)?,
+            "session/list" => {
+                let request: ListSessionsRequest = read(params)?;
+                background(tasks, open, move || history::list(&context, &request));
+            }
+            "session/close" => {
+                let SessionRef { session_id } = read(params)?;
+                // One that is not open is closed already, if there is such a session at all.
+                match self.sessions.remove(&session_id) {
+                    Some(session) => session.close(open.take()),
+                    None => history::open(&context, &session_id, None).map(|_| reply(open, &Empty {}))?,
+                }
+            }
+            "session/delete" => {
+                let SessionRef { session_id } = read(params)?;
+                let closed = self.sessions.remove(&session_id).map(Handle::end);
+                if let Some(responder) = open.take() {
+                    tasks.add(async move {
+                        if let Some(closed) = closed {
+                            closed.await;
+                        }
+                        match history::delete(&context, &session_id) {
+                            Ok(()) => responder.reply(&Empty {}),
+                            Err(error) => responder.error(&error),
+                        }
+                    });
+                }
+            }
+            "session/prompt" => {
+                let PromptRequest { session_id, prompt, meta: _ } = read(params)?;
+                let session = self.session(&session_id)?;
+                let content = prompt::content(prompt)?;
+                session.send(open, |responder| Command::Prompt { content, responder })?;
+            }
+            "session/set_mode" => {
+                let SetModeRequest { session_id, mode_id } = read(params)?;
+                let value = Json::from(json!(mode_id));
+                let choose =
+                    |responder| Command::Choose { id: "mode".into(), value, whole: false, responder };
+                self.session(&session_id)?.send(open, choose)?;
+            }
+            "session/set_config_option" => {
+                let SetConfigOptionRequest { session_id, config_id, value } = read(params)?;
+                let choose = |responder| Command::Choose { id: config_id, value, whole: true, responder };
+                self.session(&session_id)?.send(open, choose)?;
+            }
+            "session/set_title" | "_session/rename" => {
+                let request: SetTitleRequest = read(params)?;
+                let title = history::rename(&context, &request)?;
+                self.tell(&request.session_id, Command::Titled(title.clone()));
+                reply(open, &SetTitleResponse { title });
+            }
+            "_session/steering" => {
+                let request: PromptRequest = read(params)?;
+                let asks_first = request.meta.as_ref().and_then(|meta| meta.get("steering"));
+                let asks_first = asks_first.and_then(|meta| meta.get("idleBehavior"));
+                let asks_first = asks_first.is_some_and(|behavior| behavior == "promptRequired");
+                let session = self.session(&request.session_id)?;
+                let content = prompt::content(request.prompt)?;
+                session.send(open, |responder| Command::Steer { content, asks_first, responder })?;
+            }
+            _ => return Err(ErrorObject::method_not_found(method)),
+        }
+        Ok(())
+    }
+
+    fn initialize(&mut self, request: InitializeRequest, open: &mut Option<Responder>) -> Done {
+        let client = Arc::new(request.client_capabilities);
+        let response = InitializeResponse {
+            // Only this version is spoken, so it is also the answer to one that is not known.
+            protocol_version: VERSION,
+            agent_capabilities: capabilities(),
+            auth_methods: auth::methods(&client, &self.settings),
+            agent_info: Implementation {
+                name: "oarlock".into(),
+                title: Some("Claude Code (Oarlock)".into()),
+                version: env!("CARGO_PKG_VERSION").into(),
+            },
+        };
+        // A client that says it twice means the second; sessions that run keep what they were told.
+        self.context = Some(Arc::new(Context {
+            settings: self.settings.clone(),
+            peer: self.peer.clone(),
+            client,
+            client_info: request.client_info,
+            library: Library::new().ok(),
+        }));
+        reply(open, &response);
+        Ok(())
+    }
+
+    fn session(&self, id: &str) -> Result<&Handle, ErrorObject> {
+        self.sessions.get(id).ok_or_else(|| fault::no_session(id))
+    }
+
+    fn tell(&self, id: &str, command: Command) {
+        if let Some(session) = self.sessions.get(id) {
+            let _ = session.tell(command);
+        }
+    }
+
+    fn begin(
+        &mut self,
+        context: &Arc<Context>,
+        begin: Begin,
+        request: SetupRequest,
+        open: &mut Option<Responder>,
+    ) -> Done {
+        check_cwd(&request.cwd)?;
+        let id = match (begin, &request.session_id) {
+            (Begin::New, _) => uuid::Uuid::new_v4().to_string(),
+            (_, Some(id)) => id.clone(),
+            (_, None) => return Err(ErrorObject::invalid_params("sessionId: missing field")),
+        };
+        if let Some(session) = self.sessions.get(&id) {
+            return session.send(open, |responder| Command::Again { begin, request, responder });
+        }
+        let transcript = match begin {
+            Begin::New => None,
+            _ => Some(history::open(context, &id, Some(&request.cwd))?),
+        };
+        let Some(responder) = open.take() else { return Ok(()) };
+        let handle =
+            Handle::start(context.clone(), id.clone(), begin, request, transcript, responder, &self.tasks);
+        self.sessions.insert(id, handle);
+        Ok(())
+    }
+
+    fn fork(&mut self, context: &Arc<Context>, request: SetupRequest, open: &mut Option<Responder>) -> Done {
+        check_cwd(&request.cwd)?;
+        let Some(of) = &request.session_id else {
+            return Err(ErrorObject::invalid_params("sessionId: missing field"));
+        };
+        let at = request.meta.as_ref().and_then(|meta| meta.get("messageId")?.as_str());
+        let id = history::fork(context, of, &request.cwd, at)?;
+        let request = SetupRequest { session_id: Some(id), ..request };
+        self.begin(context, Begin::Fork, request, open)
+    }
+}
+
+fn check_cwd(cwd: &str) -> Done {
+    let path = Path::new(cwd);
+    if !path.is_absolute() {
+        return Err(ErrorObject::invalid_params(format!("cwd: `{cwd}` is not an absolute path")));
+    }
+    if !path.is_dir() {
+        return Err(ErrorObject::invalid_params(format!("cwd: there is no directory `{cwd}`")));
+    }
+    Ok(())
+}
+
+fn reply(open: &mut Option<Responder>, result: &impl serde::Serialize) {
+    if let Some(responder) = open.take() {
+        responder.reply(result);
+    }
+}
+
+/// Work that reads many files happens beside the connection.
+fn background<T: serde::Serialize + Send + 'static>(
+    tasks: &mut Tasks,
+    open: &mut Option<Responder>,
+    work: impl FnOnce() -> Result<T, ErrorObject> + Send + 'static,
+) {
+    let Some(responder) = open.take() else { return };
+    tasks.add(async move {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(result)) => responder.reply(&result),
+            Ok(Err(error)) => responder.error(&error),
+            // It panicked; dropping the responder answers.
+            Err(_) => {}
+        }
+    });
+}
+
+fn capabilities() -> AgentCapabilities {
+    let is_there = Some(Empty {});
+    let meta = json!({ "claudeCode": { "promptQueueing": true }, "steering": { "supported": true } });
+    AgentCapabilities {
+        load_session: true,
+        prompt_capabilities: PromptCapabilities { image: true, audio: false, embedded_context: true },
+        mcp_capabilities: McpCapabilities { http: true, sse: true },
+        session_capabilities: SessionCapabilities {
+            list: is_there,
+            delete: is_there,
+            additional_directories: is_there,
+            resume: is_there,
+            close: is_there,
+            fork: is_there,
+            title: is_there,
+        },
+        auth: AgentAuthCapabilities { logout: is_there },
+        meta: meta.as_object().cloned(),
+    }
+}

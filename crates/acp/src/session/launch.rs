@@ -1,0 +1,146 @@
+//! The CLI of a session: which options it is started with.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use oarlock_agent::options::{McpServerConfig, RemoteServer, StdioServer, SystemPrompt, Thinking};
+use oarlock_agent::permission::Decision;
+use oarlock_agent::{Error, Options};
+use oarlock_proto::acp::{McpServer, Meta, Pair, SetupRequest};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::actor::Note;
+use super::gate::Gate;
+use crate::context::Asker;
+use crate::{ask, review};
+
+/// What a CLI has to end by itself, and again after it was told to. A client's exit must leave nothing behind for long.
+const GRACE: Duration = Duration::from_millis(1200);
+/// For the CLI's first answer.
+const START: Duration = Duration::from_secs(60);
+
+/// The options of a session's CLI, besides what is chosen in it and how it begins.
+pub(super) fn options(
+    asker: &Asker,
+    request: &SetupRequest,
+    gate: &Gate,
+    notes: &mpsc::Sender<Note>,
+) -> Result<Options, Error> {
+    let mut options = Options::new()
+        .program(asker.context.program()?)
+        .cwd(&request.cwd)
+        .setting_sources(["user", "project", "local"])
+        .include_partial_messages(true)
+        .replay_user_messages(true)
+        .start_timeout(START)
+        .close_grace(GRACE);
+    for directory in directories(request) {
+        options = options.add_dir(directory);
+    }
+    for server in &request.mcp_servers {
+        if let Some(config) = mcp_server(server) {
+            options = options.mcp_server(&server.name, config);
+        }
+    }
+    if let Some(display) = &asker.context.settings.thinking {
+        options = options.thinking(Thinking::adaptive().display(display.clone()));
+    }
+    if let Some(client) = &asker.context.client_info {
+        options = options.client_app(format!("{}/{}", client.name, client.version));
+    }
+    if let Some(meta) = &request.meta {
+        options = with_meta(options, meta);
+    }
+    if asker.context.settings.review_edits {
+        options = review::apply(options, asker);
+    }
+    Ok(with_questions(options, asker, gate, notes))
+}
+
+fn with_questions(options: Options, asker: &Asker, gate: &Gate, notes: &mpsc::Sender<Note>) -> Options {
+    let (gate, notes, to_ask) = (gate.clone(), notes.clone(), asker.clone());
+    let options = options.can_use_tool(move |request| {
+        let (gate, notes, asker) = (gate.clone(), notes.clone(), to_ask.clone());
+        async move {
+            let situation = gate.shown(request.request_id()).await;
+            let decision = ask::permission(&asker, &request, &situation).await;
+            if matches!(decision, Decision::Allow(_)) {
+                let _ = notes.send(Note::Allowed(request.tool_use_id.clone())).await;
+            }
+            decision
+        }
+    });
+    let asker = asker.clone();
+    options.on_elicitation(move |request| {
+        let asker = asker.clone();
+        async move { ask::elicitation(&asker, request).await }
+    })
+}
+
+fn directories(request: &SetupRequest) -> Vec<PathBuf> {
+    let old = request.meta.as_ref().and_then(|meta| meta.get("additionalRoots")?.as_array());
+    let old = old.into_iter().flatten().filter_map(Value::as_str);
+    request.additional_directories.iter().map(String::as_str).chain(old).map(PathBuf::from).collect()
+}
+
+/// An MCP server of the client's; `None` for a kind that the CLI does not have.
+fn mcp_server(server: &McpServer) -> Option<McpServerConfig> {
+    let headers = |remote: RemoteServer| {
+        server.headers.iter().fold(remote, |remote, Pair { name, value }| remote.header(name, value))
+    };
+    Some(match server.kind.as_deref() {
+        None | Some("stdio") => {
+            let program = StdioServer::new(&server.command).args(&server.args);
+            server.env.iter().fold(program, |program, Pair { name, value }| program.env(name, value)).into()
+        }
+        Some("http") => headers(RemoteServer::http(&server.url)).into(),
+        Some("sse") => headers(RemoteServer::sse(&server.url)).into(),
+        Some(kind) => {
+            tracing::warn!(server = server.name, kind, "an MCP server of a kind that is not known");
+            return None;
+        }
+    })
+}
+
+/// What clients of the reference adapter send along: `systemPrompt`, and SDK options under `claudeCode`.
+fn with_meta(mut options: Options, meta: &Meta) -> Options {
+    match meta.get("systemPrompt") {
+        Some(Value::String(prompt)) => options = options.system_prompt(SystemPrompt::Text(prompt.clone())),
+        Some(Value::Object(prompt)) => {
+            if let Some(append) = prompt.get("append").and_then(Value::as_str) {
+                options = options.append_system_prompt(append);
+            }
+        }
+        _ => {}
+    }
+    if meta.get("disableBuiltInTools") == Some(&Value::Bool(true)) {
+        options = options.tools([""; 0]);
+    }
+    let Some(given) = meta.get("claudeCode").and_then(|meta| meta.get("options")) else { return options };
+    let words = |name: &str| {
+        let list = given.get(name).and_then(Value::as_array)?;
+        Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
+    };
+    if let Some(tools) = words("allowedTools") {
+        options = options.allowed_tools(tools);
+    }
+    if let Some(tools) = words("disallowedTools") {
+        options = options.disallowed_tools(tools);
+    }
+    if let Some(tools) = words("tools") {
+        options = options.tools(tools);
+    }
+    if let Some(turns) = given.get("maxTurns").and_then(Value::as_u64) {
+        options = options.max_turns(u32::try_from(turns).unwrap_or(u32::MAX));
+    }
+    if let Some(dollars) = given.get("maxBudgetUsd").and_then(Value::as_f64) {
+        options = options.max_budget_usd(dollars);
+    }
+    for (name, value) in given.get("env").and_then(Value::as_object).into_iter().flatten() {
+        if let Some(value) = value.as_str() {
+            options = options.env(name, value);
+        }
+    }
+    options
+}

@@ -1,0 +1,395 @@
+//! Which prompt is answered when, and with what.
+//!
+//! A pure state machine. A prompt waits (the CLI is not up, or a cancel is under way), is sent, and is answered by exactly one
+//! of:
+//!
+//! - the `result` of the turn that read it;
+//! - that turn's end without a result (the session was idle again);
+//! - a cancel: at once while it waits, else when the turn has ended, else when [the wait for that](Turns::give_up) is over;
+//! - the CLI's end, or the session's.
+//!
+//! A turn that has started subagents in the background is not over for the client before they are: the answer is held until
+//! they have ended and the turn in which the CLI tells the model of it has, too. Commands in the background hold nothing.
+
+use std::collections::BTreeSet;
+
+use oarlock_agent::reduce::{ApiFailure, Event, TaskChange, TurnEnd};
+use oarlock_agent::stream::{self, CommandState, ResultKind, TaskType, TerminalReason};
+use oarlock_proto::acp::{PromptResponse, StopReason, Usage};
+use oarlock_proto::jsonrpc::ErrorObject;
+use serde_json::{Map, Value, json};
+
+use crate::fault;
+
+/// The answer to a prompt.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    /// The turn is over.
+    Stopped(PromptResponse),
+    /// It failed.
+    Failed(ErrorObject),
+}
+
+impl Answer {
+    fn stopped(stop_reason: StopReason) -> Self {
+        Self::Stopped(PromptResponse { stop_reason, usage: None, meta: None })
+    }
+}
+
+/// Prompts and their answers: what [`Turns`] gives to be sent.
+pub(crate) type Answers = Vec<(String, Answer)>;
+
+/// How far a prompt is.
+#[derive(Debug)]
+enum Stage {
+    /// The CLI does not have it yet.
+    Waiting,
+    /// The CLI has it.
+    Sent,
+    /// Its turn is over, and this will be the answer when its subagents are done.
+    Held(Answer),
+}
+
+#[derive(Debug)]
+struct Prompt {
+    uuid: String,
+    stage: Stage,
+}
+
+/// What a cancel asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Cancel {
+    /// Prompts that are over at once.
+    pub(crate) answers: Answers,
+    /// Prompts that the CLI has, and that no turn has read yet as far as is known.
+    pub(crate) queued: Vec<String>,
+    /// Must the CLI be interrupted?
+    pub(crate) interrupt: bool,
+    /// Subagents that are to be stopped.
+    pub(crate) tasks: Vec<String>,
+}
+
+/// All prompts of a session that are not answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    prompts: Vec<Prompt>,
+    /// A turn runs.
+    running: bool,
+    /// A cancel is under way, since the turn that runs.
+    cancelling: bool,
+    /// Prompts that the running turn reads, as far as the CLI tells early.
+    read: BTreeSet<String>,
+    /// Why the API failed in this turn.
+    failure: Option<ApiFailure>,
+    /// Subagents that were started by a turn whose prompt is open, and have not ended.
+    subagents: BTreeSet<String>,
+}
+
+impl Turns {
+    /// The client has sent a prompt.
+    pub(crate) fn prompt(&mut self, uuid: impl Into<String>) {
+        self.prompts.push(Prompt { uuid: uuid.into(), stage: Stage::Waiting });
+    }
+
+    /// May the next prompt go to the CLI? Not during a cancel: it might be cancelled with the others.
+    pub(crate) fn may_send(&self) -> bool {
+        !self.cancelling
+    }
+
+    /// The CLI has the prompt.
+    pub(crate) fn sent(&mut self, uuid: &str) {
+        if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.uuid == uuid) {
+            prompt.stage = Stage::Sent;
+        }
+    }
+
+    /// Is there anything that the session must not be put to sleep for?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.prompts.is_empty() && !self.running && !self.cancelling
+    }
+
+    /// Does a turn run?
+    pub(crate) fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// Is a cancel under way?
+    pub(crate) fn is_cancelling(&self) -> bool {
+        self.cancelling
+    }
+
+    /// Is an answer held, although no subagent runs any more? The turn that the CLI then starts may not come.
+    pub(crate) fn awaits_wake(&self) -> bool {
+        !self.running
+            && self.subagents.is_empty()
+            && self.prompts.iter().any(|prompt| matches!(prompt.stage, Stage::Held(_)))
+    }
+
+    /// Something has happened. Gives the prompts that are over by it.
+    pub(crate) fn follow(&mut self, event: &Event) -> Answers {
+        match event {
+            Event::TurnStarted => {
+                self.running = true;
+                self.failure = None;
+                self.read.clear();
+            }
+            Event::ApiFailed(failure) if failure.parent_tool_use_id.is_none() => {
+                self.failure = Some((**failure).clone());
+            }
+            Event::MessageState { uuid, state } => return self.follow_message(uuid, state),
+            Event::Task { change, task } => {
+                let is_agent = matches!(task.kind, Some(TaskType::LocalAgent | TaskType::RemoteAgent));
+                match change {
+                    TaskChange::Started if is_agent && self.running && !self.prompts.is_empty() => {
+                        self.subagents.insert(task.id.clone());
+                    }
+                    TaskChange::Ended => {
+                        self.subagents.remove(&task.id);
+                    }
+                    _ => {}
+                }
+            }
+            Event::TurnEnded(end) => return self.end_turn(end),
+            _ => {}
+        }
+        Answers::new()
+    }
+
+    fn follow_message(&mut self, uuid: &str, state: &CommandState) -> Answers {
+        match state {
+            CommandState::Started => {
+                self.read.insert(uuid.to_owned());
+                Answers::new()
+            }
+            CommandState::Cancelled => self.withdrawn(uuid),
+            // It comes after the result. A prompt that is still open then was read by no turn.
+            CommandState::Completed if !self.running => {
+                let is_open = |prompt: &&Prompt| prompt.uuid == uuid && matches!(prompt.stage, Stage::Sent);
+                match self.prompts.iter().find(is_open) {
+                    Some(_) => self.answer(uuid, &Answer::stopped(StopReason::EndTurn)),
+                    None => Answers::new(),
+                }
+            }
+            _ => Answers::new(),
+        }
+    }
+
+    fn end_turn(&mut self, end: &TurnEnd) -> Answers {
+        self.running = false;
+        let was_cancelled = std::mem::take(&mut self.cancelling);
+        let failure = self.failure.take();
+        let mut outcome = outcome(end, failure.as_ref());
+        let is_self_started = end.origin().is_some();
+        let mut over: Vec<String> = end.answers.clone();
+        if over.is_empty() && !is_self_started && end.result.is_some() {
+            // A CLI that does not tell answers the oldest.
+            let oldest = self.prompts.iter().find(|prompt| matches!(prompt.stage, Stage::Sent));
+            over.extend(oldest.map(|prompt| prompt.uuid.clone()));
+        }
+        if was_cancelled {
+            // A cancel means all that was open. Queued messages were withdrawn, or the turn has read them.
+            outcome = cancelled(end);
+            let open = self.prompts.iter().filter(|prompt| !matches!(prompt.stage, Stage::Waiting));
+            over = open.map(|prompt| prompt.uuid.clone()).collect();
+        } else if !self.subagents.is_empty() && matches!(outcome, Answer::Stopped(_)) {
+            for prompt in self.prompts.iter_mut().filter(|prompt| over.contains(&prompt.uuid)) {
+                prompt.stage = Stage::Held(outcome.clone());
+            }
+            return Answers::new();
+        }
+        let mut answers = Answers::new();
+        for uuid in over {
+            answers.extend(self.answer(&uuid, &outcome));
+        }
+        if self.subagents.is_empty() {
+            answers.extend(self.release());
+        }
+        answers
+    }
+
+    /// The subagents are done, and nothing more comes of it: what was held is answered.
+    pub(crate) fn release(&mut self) -> Answers {
+        let mut answers = Answers::new();
+        self.prompts.retain_mut(|prompt| match &prompt.stage {
+            Stage::Held(answer) => {
+                answers.push((prompt.uuid.clone(), answer.clone()));
+                false
+            }
+            _ => true,
+        });
+        answers
+    }
+
+    /// The user cancels all there is.
+    pub(crate) fn cancel(&mut self) -> Cancel {
+        let mut cancel = Cancel::default();
+        let is_read = |uuid: &String| self.read.contains(uuid);
+        for prompt in &self.prompts {
+            match &prompt.stage {
+                Stage::Waiting => {
+                    cancel.answers.push((prompt.uuid.clone(), Answer::stopped(StopReason::Cancelled)));
+                }
+                Stage::Sent if !is_read(&prompt.uuid) => cancel.queued.push(prompt.uuid.clone()),
+                Stage::Sent => {}
+                Stage::Held(answer) => cancel.answers.push((prompt.uuid.clone(), as_cancelled(answer))),
+            }
+        }
+        self.prompts.retain(|prompt| matches!(prompt.stage, Stage::Sent));
+        cancel.interrupt = self.running || !self.prompts.is_empty();
+        cancel.tasks = std::mem::take(&mut self.subagents).into_iter().collect();
+        self.cancelling |= cancel.interrupt;
+        cancel
+    }
+
+    /// The CLI has taken a message back, before any turn has read it.
+    pub(crate) fn withdrawn(&mut self, uuid: &str) -> Answers {
+        let answers = self.answer(uuid, &Answer::stopped(StopReason::Cancelled));
+        if !self.running && self.prompts.iter().all(|prompt| matches!(prompt.stage, Stage::Waiting)) {
+            // No turn will end any more: there is none.
+            self.cancelling = false;
+        }
+        answers
+    }
+
+    /// The CLI takes too long to stop: the client gets its answers now.
+    pub(crate) fn give_up(&mut self) -> Answers {
+        self.cancelling = self.running;
+        self.take(|prompt| !matches!(prompt.stage, Stage::Waiting), &Answer::stopped(StopReason::Cancelled))
+    }
+
+    /// The CLI is gone. What it had is answered; what waits may still be sent to the next one.
+    pub(crate) fn gone(&mut self, why: &ErrorObject) -> Answers {
+        let answer = match self.cancelling {
+            true => Answer::stopped(StopReason::Cancelled),
+            false => Answer::Failed(why.clone()),
+        };
+        let mut answers = self.release();
+        answers.extend(self.take(|prompt| matches!(prompt.stage, Stage::Sent), &answer));
+        *self = Self { prompts: std::mem::take(&mut self.prompts), ..Self::default() };
+        answers
+    }
+
+    /// Nothing can be sent any more: all are answered.
+    pub(crate) fn fail(&mut self, why: &ErrorObject) -> Answers {
+        let mut answers = self.gone(why);
+        answers.extend(self.take(|_| true, &Answer::Failed(why.clone())));
+        answers
+    }
+
+    /// The session is closed by the client: what is open is cancelled.
+    pub(crate) fn close(&mut self) -> Answers {
+        self.take(|_| true, &Answer::stopped(StopReason::Cancelled))
+    }
+
+    fn answer(&mut self, uuid: &str, answer: &Answer) -> Answers {
+        self.take(|prompt| prompt.uuid == uuid, answer)
+    }
+
+    /// Takes the prompts that fit out of the table: this is the only way to an answer, so there is one for each.
+    fn take(&mut self, fits: impl Fn(&Prompt) -> bool, answer: &Answer) -> Answers {
+        let mut answers = Answers::new();
+        self.prompts.retain(|prompt| {
+            let fits = fits(prompt);
+            if fits {
+                answers.push((prompt.uuid.clone(), answer.clone()));
+            }
+            !fits
+        });
+        answers
+    }
+}
+
+/// What a turn's end means for the prompts it has read.
+fn outcome(end: &TurnEnd, failure: Option<&ApiFailure>) -> Answer {
+    let Some(result) = &end.result else {
+        return Answer::Failed(ErrorObject::internal(
+            "Claude Code ended the turn without a result; send the prompt again",
+        ));
+    };
+    let aborted = matches!(
+        result.terminal_reason,
+        Some(TerminalReason::AbortedStreaming | TerminalReason::AbortedTools)
+    );
+    let reason = match &result.subtype {
+        _ if aborted => StopReason::Cancelled,
+        ResultKind::ErrorMaxTurns | ResultKind::ErrorMaxBudgetUsd => StopReason::MaxTurnRequests,
+        _ if matches!(result.stop_reason, Some(stream::StopReason::Refusal)) => StopReason::Refusal,
+        ResultKind::Success if !result.is_error => match &result.stop_reason {
+            Some(stream::StopReason::MaxTokens | stream::StopReason::ModelContextWindowExceeded) => {
+                StopReason::MaxTokens
+            }
+            _ => StopReason::EndTurn,
+        },
+        _ => return Answer::Failed(failed(result, failure)),
+    };
+    response(end, reason)
+}
+
+/// Why a turn failed, in the best words there are.
+fn failed(result: &stream::TurnResult, failure: Option<&ApiFailure>) -> ErrorObject {
+    let errors = || result.errors.as_ref().map(|errors| errors.join("; "));
+    let text = result.result.clone().or_else(|| failure.map(|failure| failure.text.clone())).or_else(errors);
+    let text = text.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "the turn failed".into());
+    let status = result.api_error_status.or(failure.and_then(|failure| failure.status));
+    fault::api(failure.map(|failure| &failure.error), status, &text)
+}
+
+fn cancelled(end: &TurnEnd) -> Answer {
+    response(end, StopReason::Cancelled)
+}
+
+/// The same, cut short.
+fn as_cancelled(answer: &Answer) -> Answer {
+    match answer {
+        Answer::Stopped(response) => {
+            Answer::Stopped(PromptResponse { stop_reason: StopReason::Cancelled, ..response.clone() })
+        }
+        Answer::Failed(_) => Answer::stopped(StopReason::Cancelled),
+    }
+}
+
+fn response(end: &TurnEnd, stop_reason: StopReason) -> Answer {
+    let usage = end.usage().map(|usage| {
+        let (input, output) = (usage.input_tokens.unwrap_or(0), usage.output_tokens.unwrap_or(0));
+        let (read, written) =
+            (usage.cache_read_input_tokens.unwrap_or(0), usage.cache_creation_input_tokens.unwrap_or(0));
+        Usage {
+            total_tokens: input + output + read + written,
+            input_tokens: input,
+            output_tokens: output,
+            cached_read_tokens: read,
+            cached_write_tokens: written,
+        }
+    });
+    Answer::Stopped(PromptResponse { stop_reason, usage, meta: quota(end) })
+}
+
+/// What the turn took by model, under the name that clients know.
+fn quota(end: &TurnEnd) -> Option<Map<String, Value>> {
+    if end.model_usage.is_empty() {
+        return None;
+    }
+    let count = |input: u64, output: u64, read: u64, written: u64| {
+        json!({
+            "totalTokens": input + output + read + written, "inputTokens": input, "outputTokens": output,
+            "cachedInputTokens": read, "cachedWriteTokens": written,
+        })
+    };
+    let (mut sums, mut models) = ([0; 4], Vec::new());
+    for (model, usage) in &end.model_usage {
+        let tokens = [
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_input_tokens,
+            usage.cache_creation_input_tokens,
+        ];
+        for (sum, tokens) in sums.iter_mut().zip(tokens) {
+            *sum += tokens;
+        }
+        let [input, output, read, written] = tokens;
+        models.push(json!({ "model": model, "token_count": count(input, output, read, written) }));
+    }
+    let [input, output, read, written] = sums;
+    let quota = json!({ "token_count": count(input, output, read, written), "model_usage": models });
+    Some(Map::from_iter([("quota".to_owned(), quota)]))
+}

@@ -1,0 +1,67 @@
+//! `oarlock acp`: an agent for editors that speak the Agent Client Protocol.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oarlock_acp::{Recorder, Settings, Tap, serve};
+use oarlock_agent::options::ThinkingDisplay;
+use oarlock_wire::frame::Lines;
+
+/// A message of a client may be so large: pictures are in it.
+const MAX_MESSAGE: usize = 64 << 20;
+
+/// Be an ACP agent on stdin and stdout, for Zed and other editors that start their agents
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The `claude` to drive; otherwise the one that is found
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Let the `claude` of a session go when it has been idle for so many minutes; the next prompt brings it back (0: never)
+    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
+    park_after: u64,
+    /// Let Write and Edit go through the editor, so that it can review each change
+    #[arg(long)]
+    review_edits: bool,
+    /// Ask for thinking to be shown: `summarized` or `omitted`; otherwise as the CLI does
+    #[arg(long, value_name = "HOW")]
+    thinking: Option<String>,
+    /// Write the log to this file
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Record all messages to this file, without secrets
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Be the CLI itself, with all arguments that follow: editors log in that way
+    #[arg(long, num_args = 0.., allow_hyphen_values = true, value_name = "ARGS")]
+    cli: Option<Vec<String>>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(args) = &self.cli {
+            return self.become_cli(args);
+        }
+        super::block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let mut settings = Settings::default();
+        settings.program = self.program;
+        settings.park_after = (self.park_after > 0).then(|| Duration::from_secs(self.park_after * 60));
+        settings.review_edits = self.review_edits;
+        settings.thinking = self.thinking.as_deref().map(ThinkingDisplay::from);
+        let lines = Lines::new(tokio::io::stdin(), tokio::io::stdout(), MAX_MESSAGE);
+        let ended = match &self.trace {
+            Some(path) => serve(Tap::new(lines, Arc::new(Recorder::create(path)?)), settings).await,
+            None => serve(lines, settings).await,
+        };
+        tracing::info!(%ended, "done");
+        Ok(())
+    }
+
+    fn become_cli(&self, args: &[String]) -> anyhow::Result<()> {
+        let _ = args;
+        Ok(())
+    }
+}
