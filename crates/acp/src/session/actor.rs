@@ -487,19 +487,24 @@ impl Actor {
         let ended = matches!(event, Event::TurnEnded(_));
         if self.muted {
             if matches!(event, Event::TurnStarted) {
-                // The one that was cancelled before it began.
-                self.interrupt(Vec::new(), Vec::new());
+                // The one that was cancelled before it began. Messages that came since are not meant.
+                self.interrupt_turn();
             }
         } else {
             self.screen.show(event);
         }
-        if let Some((request_id, situation)) = asked {
+        // A turn that was cancelled is not asked for: its questions are withdrawn with it.
+        if let Some((request_id, situation)) = asked.filter(|_| !self.muted) {
             // Whoever asks must find the call on the client's screen.
             self.flush();
             self.gate.show(&request_id, situation);
         }
         if ended {
             self.muted = false;
+            if let Some(error) = self.turns.take_unclaimed() {
+                self.screen.notice(NoticeLevel::Error, "Claude Code could not go on", Some(&error.message));
+            }
+            self.flush();
             self.tell_info();
         }
         if !answers.is_empty() {
@@ -655,6 +660,13 @@ impl Actor {
                 Err(error) => tracing::warn!(%error, "the interrupt failed"),
             }
         });
+    }
+
+    /// Stops the turn that runs, and nothing else.
+    fn interrupt_turn(&self) {
+        let Cli::On { session, .. } = &self.cli else { return };
+        let session = session.clone();
+        self.tasks.spawn(async move { drop(session.interrupt().await) });
     }
 
     fn choose(&mut self, id: &str, value: &Json, whole: bool, responder: Responder) {
