@@ -8,6 +8,7 @@
 pub use oarlock_proto::stream;
 
 mod ask;
+#[cfg(feature = "blocking")]
 pub mod blocking;
 mod control;
 mod dialog;
