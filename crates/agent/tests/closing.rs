@@ -144,6 +144,17 @@ async fn hl_end_07_a_busy_cli_may_read_late() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cli_that_stops_reading_does_not_keep_a_finished_session_for_ever() {
+    let (session, events, _cli) = session(Options::new().request_timeout(Duration::from_secs(60))).await;
+    // More than the pipe takes, but not so much that the sender is held back.
+    session.send("x".repeat(200 << 10)).await.unwrap();
+    session.finish().await;
+    let tags = timeout(Duration::from_secs(80), support::tags(events)).await.unwrap();
+    assert!(tags.is_empty(), "{tags:?}");
+    assert!(session.has_ended());
+}
+
+#[tokio::test(start_paused = true)]
 async fn hl_end_08_a_turn_that_runs_after_the_input_has_closed_is_not_cut_short() {
     let options = Options::new().close_grace(Duration::from_secs(5));
     let (_session, events, mut cli) = started(options).await;

@@ -365,6 +365,21 @@ async fn a_pool_has_sessions_ready_and_replaces_those_that_died() {
 }
 
 #[tokio::test]
+async fn a_pool_whose_way_to_start_panics_says_so() {
+    let fake = Fake::new("cat > /dev/null");
+    let options = fake.options().spawn_with(|_| panic!("this panic is part of the test"));
+    assert!(soon(Pool::new(options, 1).take()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_launch_shows_no_argument_of_a_wrapper() {
+    let fake = Fake::new("");
+    let launch = fake.options().wrapper(["sshpass", "-p", "s3cret"]).model("m0del").launch().unwrap();
+    let shown = format!("{launch:?}");
+    assert!(shown.contains("--model") && !shown.contains("s3cret") && !shown.contains("m0del"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_session_that_was_taken_answers_before_the_next_one_is_started() {
     let init = r#"echo '{"type":"system","subtype":"init","session_id":"s"}'"#;
     let fake = Fake::new(&format!("while read -r line; do {init}; {RESULT}; done"));

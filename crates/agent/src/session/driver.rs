@@ -84,7 +84,8 @@ pub(crate) struct Driver {
     /// The program wanted the end, so a turn that it cuts short is no accident.
     told_to_end: bool,
     heard_at: Instant,
-    sent_at: Instant,
+    /// When it last took something of what we say.
+    wrote_at: Instant,
     status: Option<ExitStatus>,
     /// When the pipes are no longer waited for.
     last_words: Option<Instant>,
@@ -144,7 +145,7 @@ impl Driver {
             stage: Stage::Open,
             told_to_end: false,
             heard_at: Instant::now(),
-            sent_at: Instant::now(),
+            wrote_at: Instant::now(),
             status: None,
             last_words: None,
             is_silent: false,
@@ -222,7 +223,7 @@ impl Driver {
         if self.stdin.is_some() {
             if let Some(uuid) = &message.uuid {
                 self.tracker.sent(uuid);
-                self.sent_at = Instant::now();
+                self.wrote_at = Instant::now();
                 self.lines.replays_wanted = self.shared.replays;
             }
             self.write(&message.line);
@@ -242,6 +243,7 @@ impl Driver {
             Ok(count) => {
                 self.unwritten.advance(count);
                 self.unflushed = count > 0;
+                self.wrote_at = Instant::now();
             }
             // It reads no more. Why, its exit will tell; what it does may still come to its end.
             Err(_) => {
@@ -271,7 +273,7 @@ impl Driver {
             self.close_stdin();
         }
         let is_due = self.stage == Stage::Finishing && self.closing_at().is_some_and(|at| at <= now);
-        if is_due && self.unwritten.is_empty() {
+        if is_due {
             self.close();
         }
         match self.stage {
@@ -309,12 +311,13 @@ impl Driver {
 
     /// When stdin may be closed, if nothing happens until then.
     fn closing_at(&self) -> Option<Instant> {
+        let quiet_since = self.heard_at.max(self.wrote_at);
         match self.tracker.closing(self.calls.len()) {
             Closing::NotYet => None,
             Closing::Now => Some(self.heard_at),
-            Closing::AfterSettling => Some(self.heard_at + SETTLE),
-            Closing::Unheard => Some(self.sent_at.max(self.heard_at) + self.shared.limits.request),
-            Closing::AfterTasks => Some(self.heard_at + self.shared.limits.background_wait),
+            Closing::AfterSettling => Some(quiet_since + SETTLE),
+            Closing::Unheard => Some(quiet_since + self.shared.limits.request),
+            Closing::AfterTasks => Some(quiet_since + self.shared.limits.background_wait),
         }
     }
 
@@ -379,7 +382,7 @@ impl Driver {
     /// When something must be looked at again.
     fn deadline(&self) -> Option<Instant> {
         let stage = match self.stage {
-            Stage::Finishing if self.unwritten.is_empty() => self.closing_at(),
+            Stage::Finishing => self.closing_at(),
             Stage::Closing(at) | Stage::Terminating(at) => Some(at),
             _ => None,
         };
