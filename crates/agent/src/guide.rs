@@ -132,7 +132,8 @@ pub mod permissions {
     //! [`plan`](crate::permission::PermissionRequest::plan) has the plan, and
     //! [`approve_plan`](crate::permission::PermissionRequest::approve_plan) says in which mode work goes on.
     //!
-    //! MCP servers ask by [`on_elicitation`](crate::Options::on_elicitation).
+    //! MCP servers ask by [`on_elicitation`](crate::Options::on_elicitation): the [`Question`](crate::Question) has
+    //! `accept`, `decline` and `cancel`.
     //!
     //! # For user interfaces
     //!
