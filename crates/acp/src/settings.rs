@@ -17,7 +17,8 @@ pub struct Settings {
     pub review_edits: bool,
     /// Shall thinking be shown, and how? `None` leaves it to the CLI.
     pub thinking: Option<ThinkingDisplay>,
-    /// Where models, commands and modes are remembered, so that a session opens at once. `None`: nowhere.
+    /// Where models, commands and modes are remembered, so that a session opens at once. `None`: in the user's cache
+    /// directory.
     pub cache_dir: Option<PathBuf>,
     /// The command that starts this agent, for logging in by a terminal: `oarlock acp`.
     pub command: Vec<String>,

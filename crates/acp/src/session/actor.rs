@@ -362,9 +362,9 @@ impl Actor {
         let (outgoing, messages) = mpsc::channel(1);
         self.tasks.spawn(send_all(session.clone(), messages));
         let known = Known::new(session.info(), None);
-        let is_news = self.choices.learn(&known);
+        let mut is_news = self.choices.learn(&known);
         if let Some(mode) = &session.info().current_permission_mode {
-            self.choices.set_mode(mode);
+            is_news |= self.choices.set_mode(mode);
         }
         if let Some(place) = &self.cache {
             cache::store(place, &known);
@@ -387,7 +387,7 @@ impl Actor {
         }
         if self.setups.is_empty() {
             if is_news {
-                self.tell_choices();
+                self.tell_mode();
                 self.tell_commands();
             }
         } else {
@@ -743,7 +743,7 @@ impl Actor {
                     cache::store(place, &known);
                 }
                 if self.choices.learn(&known) {
-                    self.tell_choices();
+                    self.tell_mode();
                 }
             }
         }

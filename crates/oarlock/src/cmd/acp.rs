@@ -60,8 +60,27 @@ impl Args {
         Ok(())
     }
 
+    /// Replaces this program by the CLI, with its terminal and its arguments as they are.
     fn become_cli(&self, args: &[String]) -> anyhow::Result<()> {
-        let _ = args;
-        Ok(())
+        let program = match &self.program {
+            Some(program) => oarlock_agent::program::named("--program", program)?,
+            None => oarlock_agent::program::find()?,
+        };
+        let mut command = std::process::Command::new(&program);
+        command.args(args);
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::CommandExt as _;
+            // It comes back only to say what went wrong.
+            let error = command.exec();
+            Err(anyhow::Error::new(error).context(format!("failed to start {}", program.display())))
+        }
+        #[cfg(not(unix))]
+        {
+            use anyhow::Context as _;
+            let status =
+                command.status().with_context(|| format!("failed to start {}", program.display()))?;
+            std::process::exit(status.code().unwrap_or(1))
+        }
     }
 }
