@@ -74,7 +74,7 @@ fn with_questions(options: Options, asker: &Asker, gate: &Gate, notes: &mpsc::Se
     let asker = asker.clone();
     options.on_elicitation(move |request| {
         let asker = asker.clone();
-        async move { ask::elicitation(&asker, request).await }
+        async move { ask::elicitation(&asker, request.into_inner()).await }
     })
 }
 
