@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use oarlock_agent::history::Transcript;
 use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
-use oarlock_agent::stream::{Content, Json, Message, PermissionMode, User};
+use oarlock_agent::stream::{Content, Json, Message, PermissionMode, System, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
     AvailableCommands, ConfigOptions, CurrentMode, Empty, SessionInfoUpdate, SessionUpdate,
@@ -32,7 +32,7 @@ use crate::history::Replay;
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{cache, fault};
+use crate::{ask, cache, fault, prompt};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -56,6 +56,8 @@ pub(super) enum Note {
     Chosen { order: Order, outcome: Result<(), Error>, whole: bool, responder: Responder },
     /// The CLI says more about itself than it did at its start.
     Known(Box<Known>),
+    /// The user should know this about the review of edits.
+    Review(String),
 }
 
 /// The CLI of a session.
@@ -128,6 +130,8 @@ pub(super) struct Actor {
     /// The turn that runs was answered already: what it still says is not for the client.
     muted: bool,
     title: Option<String>,
+    /// The user knows what is special about the review of edits.
+    told_of_review: bool,
 }
 
 impl Actor {
@@ -167,6 +171,7 @@ impl Actor {
             waiting: VecDeque::new(),
             muted: false,
             title: None,
+            told_of_review: false,
         }
     }
 
@@ -475,6 +480,9 @@ impl Actor {
     // ---- what the CLI says
 
     fn follow(&mut self, message: Message) {
+        if let Message::System(System::ElicitationComplete(done)) = &message {
+            ask::elicitation_complete(self.context(), done.elicitation_id.clone());
+        }
         let events: Vec<Event> = self.reducer.apply(message).collect();
         for event in events {
             self.show(event);
@@ -518,8 +526,9 @@ impl Actor {
         match event {
             Event::Permission(permission) => {
                 let situation = Situation {
+                    cwd: self.request.cwd.clone(),
+                    mode: Some(PermissionMode::from(self.choices.modes().current_mode_id.as_str())),
                     modes: self.choices.available_modes(),
-                    context_used: self.screen.context_used(),
                     parent_tool_use_id: permission.call.parent_tool_use_id.clone(),
                 };
                 return Some((permission.request_id.clone(), situation));
@@ -585,7 +594,7 @@ impl Actor {
     fn prompt(&mut self, content: Content, responder: Responder) {
         let uuid = uuid::Uuid::new_v4().to_string();
         if self.title.is_none() {
-            self.title = title_of(&content.text());
+            self.title = title_of(&prompt::words(&content));
         }
         self.turns.prompt(&uuid);
         self.responders.insert(uuid.clone(), responder);
@@ -729,6 +738,13 @@ impl Actor {
     fn note(&mut self, note: Note) {
         match note {
             Note::Allowed(tool_use_id) => self.screen.allowed(&tool_use_id),
+            Note::Review(words) => {
+                // The CLI may be started many times; the user is told once.
+                if !std::mem::replace(&mut self.told_of_review, true) {
+                    self.screen.notice(NoticeLevel::Warning, "Edit review", Some(&words));
+                    self.flush();
+                }
+            }
             Note::Withdrawn(uuid) => {
                 let answers = self.turns.withdrawn(&uuid);
                 self.flush();

@@ -53,7 +53,12 @@ pub(super) fn options(
         options = with_meta(options, meta);
     }
     if asker.context.settings.review_edits {
-        options = review::apply(options, asker);
+        let word;
+        (options, word) = review::apply(options, asker, &request.cwd);
+        if let Some(word) = word {
+            tracing::warn!("{word}");
+            let _ = notes.try_send(Note::Review(word));
+        }
     }
     Ok(with_questions(options, asker, gate, notes))
 }
@@ -71,10 +76,18 @@ fn with_questions(options: Options, asker: &Asker, gate: &Gate, notes: &mpsc::Se
             decision
         }
     });
-    let asker = asker.clone();
-    options.on_elicitation(move |request| {
-        let asker = asker.clone();
+    let to_ask = asker.clone();
+    let options = options.on_elicitation(move |request| {
+        let asker = to_ask.clone();
         async move { ask::elicitation(&asker, request.into_inner()).await }
+    });
+    if !asker.client().shows_forms() {
+        return options;
+    }
+    let asker = asker.clone();
+    options.supported_dialog_kinds(ask::DIALOGS).on_dialog(move |request| {
+        let asker = asker.clone();
+        async move { ask::dialog(&asker, request.into_inner()).await }
     })
 }
 
