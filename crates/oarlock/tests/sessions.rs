@@ -113,7 +113,10 @@ fn none_says_where_there_may_be_some() {
     let home = Home::new();
     let ran = home.run(&["sessions", "list"]);
     assert_eq!(ran.code, Some(0));
-    assert!(ran.stdout.contains("no sessions of") && ran.stdout.contains("--all"), "{}", ran.stdout);
+    assert_eq!(ran.stdout, "", "what is no session is no line of the list");
+    assert!(ran.stderr.contains("no sessions of") && ran.stderr.contains("--all"), "{}", ran.stderr);
+    let ran = home.run(&["sessions", "list", "--tag", "mine"]);
+    assert!(ran.stderr.contains("no sessions with the tag `mine`"), "{}", ran.stderr);
     assert_eq!(home.run(&["sessions", "list", "--json"]).json(), json!({ "sessions": [] }));
     let ran = home.run(&["sessions", "show"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::pager::page;
 use super::{Scope, age, nothing, one_line, short, size};
-use crate::output::{DIM, GOOD, STRONG, json_line, note, say, visible};
+use crate::output::{DIM, GOOD, STRONG, json_line, note, visible};
 
 /// List sessions, the last one first
 ///
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     scope: Scope,
     /// How many; 0 for all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N", default_value_t = 50)]
     limit: usize,
     /// Only those with this tag
     #[arg(long)]
@@ -49,7 +49,14 @@ impl Args {
             return json_line(&json!({ "sessions": entries }));
         }
         if listed.is_empty() {
-            return say!("{}", nothing(self.scope.cwd()?.as_deref()));
+            let none = nothing(self.scope.cwd()?.as_deref());
+            note(&match &self.tag {
+                Some(tag) => {
+                    none.replacen("no sessions", &format!("no sessions with the tag `{}`", visible(tag)), 1)
+                }
+                None => none,
+            });
+            return Ok(());
         }
         page(|out| table(out, &listed, &live, self.scope.all))?;
         if sessions.next().is_some() {
