@@ -17,6 +17,8 @@ use crate::{ask, review};
 
 /// What a CLI has to end by itself, and again after it was told to. A client's exit must leave nothing behind for long.
 const GRACE: Duration = Duration::from_millis(1200);
+/// How long the first turn may wait for an MCP server that does not come up, unless the user has set it.
+const MCP: Duration = Duration::from_secs(10);
 /// For the CLI's first answer.
 const START: Duration = Duration::from_secs(60);
 
@@ -35,6 +37,9 @@ pub(super) fn options(
         .replay_user_messages(true)
         .start_timeout(START)
         .close_grace(GRACE);
+    if std::env::var_os("MCP_TIMEOUT").is_none() {
+        options = options.mcp_timeout(MCP);
+    }
     for directory in directories(request) {
         options = options.add_dir(directory);
     }
