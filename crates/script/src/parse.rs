@@ -150,7 +150,11 @@ pub(crate) fn scenario(text: &str) -> Result<Scenario, Error> {
 fn plainly(complaint: &str) -> String {
     let mut names = complaint.split('`').skip(1).step_by(2);
     let (true, Some(unknown)) = (complaint.starts_with("unknown field"), names.next()) else {
-        return complaint.replace("a sequence", "a list").replace("map", "a table");
+        // The words of TOML, not of the reader.
+        let plain = complaint.replace("invalid type: map", "invalid type: a table");
+        return plain
+            .replace("expected a sequence", "expected a list")
+            .replace("expected a map", "expected a table");
     };
     let nearest = names.min_by_key(|name| distance(unknown, name));
     match nearest.filter(|name| distance(unknown, name) <= 1 + unknown.chars().count() / 3) {

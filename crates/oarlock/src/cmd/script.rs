@@ -7,6 +7,8 @@ use oarlock_script::{Error, Launch, Outcome, Script, play};
 use tokio::sync::Notify;
 
 use crate::exit::Failure;
+#[cfg(unix)]
+use crate::exit::TERMINATED;
 
 /// Play a script as if it were `claude`, to test an integration with no account
 ///
@@ -53,10 +55,12 @@ impl Args {
         super::block_on(async move {
             let ignores_signals = script.ignores_signals();
             let interrupt = launch.interrupt();
+            // Before the first frame is written: a host may send a signal as soon as it has read it.
+            let signals = signals(&interrupt, ignores_signals)?;
             let play = play(&script, &launch, tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
             tokio::select! {
                 outcome = play => end(outcome),
-                code = signals(&interrupt, ignores_signals) => Err(Failure::Code(code?).into()),
+                code = signals => Err(Failure::Code(code).into()),
             }
         })
     }
@@ -64,20 +68,22 @@ impl Args {
 
 /// Ends as `claude` does: 143 by SIGTERM. SIGINT only interrupts the turn.
 #[cfg(unix)]
-async fn signals(interrupt: &Notify, are_ignored: bool) -> std::io::Result<u8> {
+fn signals(interrupt: &Notify, are_ignored: bool) -> std::io::Result<impl Future<Output = u8>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    loop {
-        tokio::select! {
-            _ = term.recv() => if !are_ignored { return Ok(143) },
-            _ = int.recv() => if !are_ignored { interrupt.notify_one() },
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = term.recv() => if !are_ignored { return TERMINATED },
+                _ = int.recv() => if !are_ignored { interrupt.notify_one() },
+            }
         }
-    }
+    })
 }
 
 #[cfg(not(unix))]
-async fn signals(_: &Notify, _: bool) -> std::io::Result<u8> {
-    std::future::pending().await
+fn signals(_: &Notify, _: bool) -> std::io::Result<impl Future<Output = u8>> {
+    Ok(std::future::pending())
 }
 
 fn end(outcome: Outcome) -> anyhow::Result<()> {
