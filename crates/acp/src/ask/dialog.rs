@@ -34,9 +34,10 @@ pub(crate) async fn dialog(asker: &Asker, request: RequestUserDialog) -> Result<
     let Ok(refusal) = request.payload.read::<Refusal>() else { return Ok(cancelled()) };
     match asker.ask("elicitation/create", &form(asker, refusal)).await {
         Ok(ElicitationResponse::Accept { content }) => {
-            let choice = content.and_then(|content| content.get(FIELD)?.as_string());
             // Nothing but a clear yes changes the model.
-            let result = if choice.as_deref() == Some(RETRY) { RETRY } else { KEEP };
+            let is_yes =
+                content.is_some_and(|content| content.get(FIELD).is_some_and(|choice| choice == RETRY));
+            let result = if is_yes { RETRY } else { KEEP };
             Ok(json!({ "behavior": "completed", "result": result }).into())
         }
         Ok(ElicitationResponse::Decline) => Ok(json!({ "behavior": "completed", "result": KEEP }).into()),

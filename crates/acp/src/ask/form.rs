@@ -118,7 +118,7 @@ impl Serialize for Fields {
 }
 
 /// A server's schema as the protocol has it: flat, in the order that the server wants.
-fn flatten(schema: &Json, order: &[String]) -> Option<Json> {
+pub(super) fn flatten(schema: &Json, order: &[String]) -> Option<Json> {
     #[derive(Serialize)]
     struct Form<'a> {
         r#type: &'static str,

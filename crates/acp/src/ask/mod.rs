@@ -16,7 +16,7 @@ mod menu;
 mod question;
 mod scope;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tool;
 
 use oarlock_agent::permission::{Decision, PermissionRequest};

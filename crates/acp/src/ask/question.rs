@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use oarlock_agent::permission::{Decision, PermissionRequest};
-use oarlock_agent::stream::{Json, Question, QuestionOption};
+use oarlock_agent::stream::{Question, QuestionOption};
 use oarlock_proto::acp::PermissionOptionKind::{AllowOnce, RejectOnce};
 use oarlock_proto::acp::{CreateElicitation, ElicitationMode, ElicitationResponse, ToolCall};
 use serde_json::{Map, Value, json};
@@ -142,11 +142,11 @@ fn choice(option: &QuestionOption) -> Value {
 }
 
 /// What a filled-in form says.
-fn read(questions: &[Question], content: &BTreeMap<String, Json>) -> Answers {
+fn read(questions: &[Question], content: &BTreeMap<String, Value>) -> Answers {
     let mut answers = Answers::default();
     for (index, question) in questions.iter().enumerate() {
-        let mut picked = content.get(&field(index)).map(|value| texts(value.value())).unwrap_or_default();
-        let own = content.get(&own_words(index)).map(|value| texts(value.value())).unwrap_or_default();
+        let mut picked = content.get(&field(index)).map(texts).unwrap_or_default();
+        let own = content.get(&own_words(index)).map(texts).unwrap_or_default();
         let text = question.question.clone();
         if is_multiple(question) {
             picked.extend(own);
@@ -168,11 +168,11 @@ fn read(questions: &[Question], content: &BTreeMap<String, Json>) -> Answers {
 }
 
 /// The texts in a field's value.
-fn texts(value: Value) -> Vec<String> {
+fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) if text.trim().is_empty() => vec![],
         Value::String(text) => vec![text.trim().to_owned()],
-        Value::Array(items) => items.into_iter().flat_map(texts).collect(),
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
         Value::Bool(_) | Value::Number(_) => vec![value.to_string()],
         Value::Null | Value::Object(_) => vec![],
     }

@@ -87,6 +87,7 @@ impl Reach<'_> {
                 "" => self.unasked.push(format!("any {} command", rule.tool_name)),
                 command => self.commands.push(command.to_owned()),
             },
+            ("Bash" | "PowerShell", None) => self.unasked.push(format!("any {} command", rule.tool_name)),
             ("Read", Some(content)) => {
                 self.allowed.push(format!("reading from {}", pattern(&content, place)))
             }
@@ -96,6 +97,10 @@ impl Reach<'_> {
             ("WebFetch", Some(content)) => {
                 self.unasked.push(content.strip_prefix("domain:")?.to_owned());
             }
+            ("Skill", Some(content)) => self.unasked.push(match content.strip_suffix(":*") {
+                Some(word) => format!("skills that begin with {word}"),
+                None => format!("the skill {content}"),
+            }),
             (tool, None) => self.unasked.push(match mcp_tool_name(tool) {
                 Some((server, tool)) => format!("{tool} of {server}"),
                 None => format!("{} commands", shown(tool)?),

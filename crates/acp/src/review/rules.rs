@@ -269,3 +269,14 @@ pub(super) fn real_paths(path: &Path) -> Vec<PathBuf> {
     paths.extend(real.filter(|real| *real != paths[0]));
     paths
 }
+
+#[cfg(test)]
+impl Rules {
+    /// Rules of a project that allow.
+    pub(super) fn of(allow: &[&str], places: Places<'_>) -> Self {
+        let mut rules = Self::default();
+        let allow = allow.iter().map(|rule| (*rule).to_owned()).collect();
+        rules.add(Permissions { allow, ..Permissions::default() }, true, places);
+        rules
+    }
+}
