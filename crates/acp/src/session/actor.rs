@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use oarlock_agent::history::Transcript;
 use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
-use oarlock_agent::stream::{Content, Json, Message, PermissionMode, System, User};
+use oarlock_agent::stream::{Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
     AvailableCommands, ConfigOptions, CurrentMode, Empty, SessionInfoUpdate, SessionUpdate,
@@ -32,7 +32,7 @@ use crate::history::Replay;
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{ask, cache, fault, prompt};
+use crate::{ask, cache, fault, prompt, tail};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -557,6 +557,14 @@ impl Actor {
             Event::ToolResult { call: Some(call), result } => {
                 if let Some(file) = view::output_file(&call.name, result).filter(|_| call.name == "Bash") {
                     self.tails.add(&call.id, file.into());
+                }
+            }
+            Event::Task { change: TaskChange::Started, task } if task.kind == Some(TaskType::LocalBash) => {
+                // A command is a task when it is in the background, or has run for some seconds. Only the result of the
+                // former says where the output is.
+                if let Some(id) = &task.tool_use_id {
+                    let cwd = self.reducer.state().cwd.as_deref().unwrap_or(&self.request.cwd);
+                    self.tails.add(id, tail::place(Path::new(cwd), &self.cli_session, &task.id));
                 }
             }
             Event::Task { change: TaskChange::Ended, task } => {
