@@ -104,3 +104,35 @@ pub(crate) fn raw_line(text: &str) -> std::io::Result<()> {
     out.write_all(b"\n")?;
     out.flush()
 }
+
+/// As much of a text as fits. Wide characters are taken for two columns, to be on the safe side.
+pub(crate) fn fitting(text: &str, columns: usize) -> String {
+    let wide = |c: char| if c >= '\u{1100}' && !('\u{2000}'..='\u{2bff}').contains(&c) { 2 } else { 1 };
+    if text.chars().map(wide).sum::<usize>() <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let mut short: String = text
+        .chars()
+        .take_while(|&c| {
+            used += wide(c);
+            used <= columns
+        })
+        .collect();
+    if columns > 0 {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!(fitting("漢字漢字", 8), "漢字漢字");
+        assert_eq!(fitting("漢字漢字", 7), "漢字漢…");
+        assert_eq!(fitting("abc", 0), "");
+    }
+}

@@ -288,4 +288,18 @@ mod terminal {
             tui.wait_for_text("Needles", SOON).await.unwrap();
         });
     }
+
+    #[test]
+    fn a_title_in_wide_characters_stays_in_its_line() {
+        let home = home();
+        let title = "漢".repeat(150);
+        assert_eq!(home.run(&["sessions", "rename", "000000a1", &title]).code, Some(0));
+        block_on(async {
+            let tui = launch(&home, "cat", &["sessions", "list"]).start().unwrap();
+            tui.wait_for_end(SOON).await.unwrap();
+            let screen = tui.screen();
+            let lines = screen.lines().filter(|line| line.contains('漢'));
+            assert_eq!(lines.count(), 1, "{screen}");
+        });
+    }
 }

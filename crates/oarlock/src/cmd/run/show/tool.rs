@@ -5,7 +5,7 @@ use oarlock_agent::reduce::{ToolCall, ToolResult};
 use oarlock_agent::stream::{AgentOutput, ContentBlock, ToolInput, ToolOutput};
 
 use super::in_style;
-use crate::output::{BAD, DIM, STRONG, visible};
+use crate::output::{BAD, DIM, STRONG, fitting, visible};
 use crate::review;
 
 /// A result of more lines is cut in the middle.
@@ -46,7 +46,7 @@ pub(super) fn title(call: &ToolCall, cwd: Option<&str>) -> String {
 pub(super) fn plain_title(call: &ToolCall, cwd: Option<&str>) -> String {
     let title = visible(&view::title(call, cwd));
     let title = if matches!(call.typed_input(), ToolInput::Bash(_)) { format!("$ {title}") } else { title };
-    super::super::progress::fitting(&title, COLUMNS)
+    fitting(&title, COLUMNS)
 }
 
 /// What the model says about a command.
@@ -130,7 +130,7 @@ fn number(count: usize, what: &str) -> String {
 /// The beginning and the end of a long text.
 fn excerpt(text: &str, is_full: bool) -> impl Iterator<Item = String> {
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    let cut = |line: &str| visible(&super::super::progress::fitting(line, COLUMNS));
+    let cut = |line: &str| visible(&fitting(line, COLUMNS));
     let mut shown: Vec<String> = Vec::new();
     if is_full || lines.len() <= LINES {
         shown.extend(lines.iter().map(|line| if is_full { visible(line) } else { cut(line) }));
