@@ -7,8 +7,8 @@ use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use oarlock_agent::reduce::{self, Task, TaskChange, view};
-use oarlock_agent::stream::{AgentOutput, TaskStatus, ToolInput, ToolOutput, mcp_tool_name};
+use oarlock_agent::reduce::{self, MessageHead, Task, TaskChange, view};
+use oarlock_agent::stream::{AgentOutput, ContentBlock, TaskStatus, ToolInput, ToolOutput, mcp_tool_name};
 use oarlock_proto::acp::{
     Meta, PlanText, PlanUpdate, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
 };
@@ -37,6 +37,8 @@ pub(super) struct Call {
     is_background: bool,
     /// It is a task, or was one.
     task: Option<Arc<Task>>,
+    /// What its subagent said last.
+    report: Option<String>,
 }
 
 /// How a call ends.
@@ -252,6 +254,14 @@ impl Screen {
         }
     }
 
+    /// A subagent has said something.
+    pub(super) fn reported(&mut self, message: &MessageHead, content: ContentBlock) {
+        let call = message.parent_tool_use_id.as_ref().and_then(|id| self.calls.get_mut(id));
+        if let (Some(call), ContentBlock::Text(block)) = (call, content) {
+            call.report = Some(block.text);
+        }
+    }
+
     /// The task of a call in the background is over.
     pub(super) fn end_task(&mut self, task: &Task) {
         let Some(call) = task.tool_use_id.as_ref().and_then(|id| self.calls.remove(id)) else { return };
@@ -260,7 +270,9 @@ impl Screen {
             let code = command::exit_code(task.summary.as_deref()).or((!failed).then_some(0));
             return self.command_over(&call, failed, code);
         }
-        let text = task.summary.clone().or_else(|| task.error.clone()).filter(|text| !text.trim().is_empty());
+        // What a subagent said last is its report. The CLI's own summary may be no more than that there is one.
+        let texts = [&call.report, &task.summary, &task.error];
+        let text = texts.into_iter().flatten().find(|text| !text.trim().is_empty()).cloned();
         let content = text.map(|text| vec![ToolCallContent::text(text)]);
         self.end(&call, End { failed, content, ..End::default() });
     }
@@ -276,6 +288,7 @@ impl Call {
             shown: Shown::default(),
             is_background: false,
             task: None,
+            report: None,
         }
     }
 

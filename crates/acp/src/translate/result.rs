@@ -57,7 +57,7 @@ impl Screen {
         let kind = result.meta.as_ref().and_then(|meta| meta.non_execution_kind.clone());
         let meta = kind.map(|kind| claude_code(json!({ "nonExecutionKind": kind })));
         let content = Some(content).filter(|content| !content.is_empty());
-        End { failed: true, content, locations, meta, ..End::default() }
+        End { failed: true, content, locations, meta }
     }
 }
 

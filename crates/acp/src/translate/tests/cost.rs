@@ -33,8 +33,8 @@ fn acp_use_01_usage_is_told_once_a_call_and_cost_by_turn() {
     let mut stage = Stage::new(bare());
     let init = |model: &str| json!({ "type": "system", "subtype": "init", "cwd": "/w", "model": model });
     stage.hear(&init("claude-x"));
-    finished("m1", 985).iter().for_each(|message| drop(stage.hear(message)));
-    finished("m2", 985).iter().for_each(|message| drop(stage.hear(message)));
+    stage.hear_all(&finished("m1", 985));
+    stage.hear_all(&finished("m2", 985));
     let update = json!({ "sessionUpdate": "usage_update", "used": 1000, "size": 200_000,
         "_meta": { "_claude/model": "claude-x" } });
     assert_eq!(stage.take(), [update], "the same is not told again");
@@ -44,7 +44,7 @@ fn acp_use_01_usage_is_told_once_a_call_and_cost_by_turn() {
     assert_eq!((&end["size"], &end["cost"]), (&json!(10_000), &json!({ "amount": 0.5, "currency": "USD" })));
     assert_eq!(stage.screen.context_used(), Some(10));
     stage.hear(&init("claude-x"));
-    finished("m3", 1985).iter().for_each(|message| drop(stage.hear(message)));
+    stage.hear_all(&finished("m3", 1985));
     stage.hear(&result(0.75, 10_000));
     let updates = stage.take();
     assert_eq!(updates.last().expect("an end")["cost"]["amount"], 0.25, "what this turn cost");
@@ -54,7 +54,7 @@ fn acp_use_01_usage_is_told_once_a_call_and_cost_by_turn() {
 fn a_large_window_is_known_by_the_model_s_name() {
     let mut stage = Stage::new(bare());
     stage.hear(&json!({ "type": "system", "subtype": "init", "cwd": "/w", "model": "claude-x[1m]" }));
-    finished("m1", 5).iter().for_each(|message| drop(stage.hear(message)));
+    stage.hear_all(&finished("m1", 5));
     assert_eq!(stage.take()[0]["size"], 1_000_000);
 }
 

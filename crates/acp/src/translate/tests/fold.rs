@@ -61,6 +61,8 @@ impl Picture {
     fn say(&mut self, kind: &str, update: &Value) {
         let text = update["content"]["text"].as_str().unwrap_or("[no text]");
         let id = update["messageId"].as_str().map(str::to_owned);
+        let is_child = !update["_meta"]["claudeCode"]["parentToolUseId"].is_null();
+        let kind = if is_child { "subagent" } else { kind };
         if let Some(Item::Said { kind: last, message_id, text: said }) = self.items.last_mut()
             && last == kind
             && *message_id == id
@@ -150,7 +152,7 @@ impl Picture {
             self.calls.iter().filter(|(_, call)| is_child(call)).map(|(id, _)| id.clone()).collect();
         self.items.retain(|item| match item {
             Item::Said { kind, message_id, .. } => {
-                kind != "user_message_chunk" && message_id.as_ref().is_some_and(|id| id.starts_with("msg_"))
+                kind.starts_with("agent_") && message_id.as_ref().is_some_and(|id| id.starts_with("msg_"))
             }
             Item::Call(id) => id.starts_with("toolu_") && !children.contains(id),
         });

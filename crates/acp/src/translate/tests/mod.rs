@@ -61,6 +61,12 @@ impl Stage {
         self
     }
 
+    fn hear_all(&mut self, messages: &[Value]) {
+        for message in messages {
+            self.hear(message);
+        }
+    }
+
     /// The model calls a tool.
     fn call(&mut self, id: &str, tool: &str, input: &Value) -> &mut Self {
         let block = json!({ "type": "tool_use", "id": id, "name": tool, "input": input });

@@ -61,7 +61,7 @@ fn a_client_without_notices_reads_a_line() {
         "retry_delay_ms": 2500, "error_status": 529, "error": "overloaded" })
     };
     let mut stage = Stage::new(full());
-    (1..=10).for_each(|attempt| drop(stage.hear(&retry(attempt))));
+    stage.hear_all(&(1..=10).map(retry).collect::<Vec<_>>());
     let picture = stage.picture();
     assert_eq!(picture.notices.len(), 4, "not every try is worth a word");
     let notice = json!({ "sessionUpdate": "notice", "severity": "warning",
@@ -126,7 +126,7 @@ fn compacted() -> [Value; 4] {
 #[test]
 fn a_compaction_is_told_with_its_summary() {
     let mut stage = Stage::new(full());
-    compacted().iter().for_each(|message| drop(stage.hear(message)));
+    stage.hear_all(&compacted());
     let picture = stage.picture();
     let [begun, done] = &picture.others[..] else { panic!("{:#?}", picture.others) };
     assert_eq!((&begun["status"], &done["status"]), (&json!("in_progress"), &json!("completed")));
@@ -137,7 +137,7 @@ fn a_compaction_is_told_with_its_summary() {
     let mut stage = Stage::new(bare());
     stage.hear(&compacted()[0]);
     let id = stage.take()[0]["toolCallId"].as_str().expect("an id").to_owned();
-    compacted()[1..].iter().for_each(|message| drop(stage.hear(message)));
+    stage.hear_all(&compacted()[1..]);
     let update = stage.take().into_iter().find(|update| update["toolCallId"] == id.as_str()).expect("an end");
     assert_eq!((&update["status"], text(&update["content"][0])), (&json!("completed"), "The summary"));
 }
