@@ -106,6 +106,7 @@ impl Screen {
         let face = self.face(&tool);
         let (print, content) = (fingerprint(&face), fingerprint(&face.content));
         match self.calls.entry(call.id.clone()) {
+            Entry::Occupied(entry) if entry.get().face == print => return,
             Entry::Vacant(entry) => {
                 entry.insert(Call { face: print, content, ..Call::new(tool.clone()) });
                 let ToolCall { title, content, locations, raw_input, .. } = face;
@@ -114,11 +115,8 @@ impl Screen {
             }
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
-                known.tool = tool.clone();
-                if std::mem::replace(&mut known.face, print) != print {
-                    known.content = content;
-                    self.queue.update(face);
-                }
+                (known.tool, known.face, known.content) = (tool.clone(), print, content);
+                self.queue.update(face);
             }
         }
         if let ToolInput::ExitPlanMode(input) = tool.typed_input()
