@@ -68,11 +68,6 @@ fn known(call: &Arc<reduce::ToolCall>) -> Arc<reduce::ToolCall> {
     }
 }
 
-/// Is it shown as a plan, and not as a call?
-fn is_plan(tool: &str) -> bool {
-    matches!(tool, "TodoWrite" | "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList")
-}
-
 /// What tells two values apart, without keeping them.
 pub(super) fn fingerprint(value: &impl serde::Serialize) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -81,9 +76,16 @@ pub(super) fn fingerprint(value: &impl serde::Serialize) -> u64 {
 }
 
 impl Screen {
+    /// Is nothing to be seen of it? The tools that keep the list of things to do are shown as a plan.
+    fn is_hidden(&self, call: &reduce::ToolCall) -> bool {
+        let is_plan =
+            matches!(call.name.as_str(), "TodoWrite" | "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList");
+        is_plan || self.abandoned.contains(&call.id)
+    }
+
     /// A tool will be called; its input is still being written.
     pub(super) fn announce(&mut self, call: &Arc<reduce::ToolCall>) {
-        if is_plan(&call.name) || self.calls.contains_key(&call.id) {
+        if self.is_hidden(call) || self.calls.contains_key(&call.id) {
             return;
         }
         let tool = known(call);
@@ -99,7 +101,7 @@ impl Screen {
 
     /// A tool is called, or what was said of a call is otherwise.
     pub(super) fn call(&mut self, call: &Arc<reduce::ToolCall>) {
-        if is_plan(&call.name) {
+        if self.is_hidden(call) {
             return;
         }
         let tool = known(call);
@@ -212,6 +214,7 @@ impl Screen {
         open.sort_unstable();
         for id in open {
             self.cancelled(&id);
+            self.abandoned.insert(id);
         }
         self.close_compaction();
     }

@@ -62,6 +62,8 @@ pub(crate) struct Screen {
     queue: Queue,
     /// Calls that are not over, by id.
     calls: HashMap<String, Call>,
+    /// Calls of the running turn that no more is shown of.
+    abandoned: BTreeSet<String>,
     plan: Vec<PlanEntry>,
     usage: Usage,
     compacting: Option<Compacting>,
@@ -78,6 +80,7 @@ impl Screen {
             pass,
             queue: Queue::default(),
             calls: HashMap::new(),
+            abandoned: BTreeSet::new(),
             plan: Vec::new(),
             usage: Usage::default(),
             compacting: None,
@@ -115,6 +118,7 @@ impl Screen {
                 let update = self.usage.message_finished(&end);
                 self.push_usage(update);
             }
+            Event::TurnStarted => self.abandoned.clear(),
             Event::TurnEnded(end) => self.turn_ended(*end),
             Event::Other(message) => {
                 if let Message::System(System::MemoryRecall(recall)) = *message {

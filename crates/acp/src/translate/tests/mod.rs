@@ -3,6 +3,7 @@
 mod calls;
 mod cost;
 mod fold;
+mod orders;
 mod recordings;
 mod talk;
 
