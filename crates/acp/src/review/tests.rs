@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use oarlock_agent::Options;
 use oarlock_agent::permission::Decision;
-use oarlock_agent::stream::{Json, PermissionMode};
+use oarlock_agent::stream::{Json, Message, PermissionMode};
 use oarlock_agent::tool::{Client, Server as _};
 use oarlock_proto::jsonrpc::ErrorObject;
 use serde_json::{Value, json};
 
 use super::rules::{Places, Rules, Verdict};
-use super::{Edit, always, apply, decide, plain_name, replace, server};
+use super::{Edit, always, apply, decide, disguise, plain_name, replace, server};
 use crate::Settings;
 use crate::ask::Situation;
 use crate::ask::tests::client::FakeClient;
@@ -192,6 +192,38 @@ fn our_tools_are_known_by_their_plain_names() {
     assert_eq!(plain_name("mcp__acp__Write"), "Write");
     assert_eq!(plain_name("mcp__acp__Other"), "mcp__acp__Other");
     assert_eq!(plain_name("Bash"), "Bash");
+}
+
+#[test]
+fn messages_speak_of_the_built_in_tools() {
+    let shown = |message: Value| {
+        let mut message: Message = serde_json::from_value(message).expect("a message");
+        disguise(&mut message);
+        serde_json::to_value(&message).expect("plain data")
+    };
+    let call = json!({ "type": "tool_use", "id": "t", "name": "mcp__acp__Edit", "input": {} });
+    let other = json!({ "type": "tool_use", "id": "t", "name": "mcp__db__Edit", "input": {} });
+    let assistant = shown(json!({ "type": "assistant", "message": { "content": [call, other] } }));
+    assert_eq!(assistant["message"]["content"][0]["name"], "Edit");
+    assert_eq!(assistant["message"]["content"][1]["name"], "mcp__db__Edit");
+    let begin = json!({ "type": "content_block_start", "index": 0, "content_block": call });
+    let event = shown(json!({ "type": "stream_event", "event": begin }));
+    assert_eq!(event["event"]["content_block"]["name"], "Edit");
+    let ask = shown(json!({ "type": "control_request", "request_id": "r",
+        "request": { "subtype": "can_use_tool", "tool_name": "mcp__acp__Write", "input": {} } }));
+    assert_eq!(ask["request"]["tool_name"], "Write");
+
+    let change = json!({ "filePath": "/a", "oldString": "a", "newString": "b", "originalFile": "a" });
+    let beside = json!({ "_meta": { "oarlock/change": change } });
+    let result = json!([{ "type": "tool_result", "tool_use_id": "t", "content": "done" }]);
+    let live = shown(json!({ "type": "user", "message": { "content": result }, "tool_use_result": beside }));
+    assert_eq!(live["tool_use_result"], change);
+    let stored = shown(json!({ "type": "user", "message": { "content": result },
+        "tool_use_result": [{ "type": "text", "text": "done" }], "mcpMeta": beside }));
+    assert_eq!(stored["tool_use_result"], change);
+    let plain = json!({ "type": "user", "message": { "role": "user", "content": result },
+        "parent_tool_use_id": null, "tool_use_result": { "stdout": "oarlock/change" } });
+    assert_eq!(shown(plain.clone()), plain);
 }
 
 #[tokio::test]
