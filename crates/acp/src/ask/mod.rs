@@ -59,11 +59,9 @@ pub(crate) async fn permission(
     if let Some(decision) = review::decide(asker, request, situation) {
         return decision;
     }
-    let suggested = match review::always(asker, request, situation) {
-        Some(ours) => ours,
-        None if request.server_policy_ask_only == Some(true) => vec![],
-        None => request.permission_suggestions.clone().unwrap_or_default(),
-    };
+    let suggested = review::always(asker, request, situation)
+        .or_else(|| request.permission_suggestions.clone())
+        .unwrap_or_default();
     let home = etcetera::home_dir().ok();
     let place = Place { cwd: &situation.cwd, home: home.as_deref().and_then(std::path::Path::to_str) };
     let offers = tool::offers(request, suggested, &situation.modes, place);

@@ -33,8 +33,7 @@ impl Desk {
         std::fs::write(settings, project_settings.to_string()).expect("written");
         let buffers = Arc::new(Mutex::new(BTreeMap::<String, String>::new()));
         let in_editor = buffers.clone();
-        let mut settings = Settings::default();
-        settings.review_edits = true;
+        let settings = Settings { review_edits: true, ..Settings::default() };
         let client = FakeClient::new(
             json!({ "fs": { "readTextFile": true, "writeTextFile": true } }),
             settings,
@@ -295,8 +294,7 @@ async fn rules_that_are_not_understood_ask_and_are_told() {
 
 #[tokio::test]
 async fn acp_init_03_nothing_changes_for_a_client_without_files() {
-    let mut settings = Settings::default();
-    settings.review_edits = true;
+    let settings = Settings { review_edits: true, ..Settings::default() };
     let client =
         FakeClient::new(json!({ "fs": { "readTextFile": true } }), settings, None, |_, _| Ok(Value::Null));
     let (_, word) = apply(Options::new(), &client.asker, "/w");

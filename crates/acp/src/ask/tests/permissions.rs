@@ -94,13 +94,6 @@ async fn acp_perm_01_always_gives_back_the_suggestion() {
 }
 
 #[tokio::test]
-async fn acp_perm_03_nothing_for_ever_when_a_server_may_only_be_asked_about() {
-    let client = FakeClient::plain(|_, _| Ok(selected("allow-with-updates")));
-    let request = edit(json!({ "server_policy_ask_only": true }));
-    assert!(is_plain_no(&permission(&client.asker, &request, &situation()).await));
-}
-
-#[tokio::test]
 async fn acp_perm_01_no_lets_the_model_go_on() {
     let client = FakeClient::plain(|_, _| Ok(selected("reject")));
     assert!(is_plain_no(&permission(&client.asker, &edit(json!({})), &situation()).await));
@@ -169,6 +162,8 @@ fn acp_perm_03_nothing_for_ever_when_the_cli_says_so() {
     assert_eq!(ids(&edit(json!({}))), always);
     assert_eq!(ids(&edit(json!({ "suppress_always_allow_rule": true }))), once);
     assert_eq!(ids(&edit(json!({ "matched_ask_rule": { "source": "projectSettings" } }))), once);
+    // This only says why it asks: a rule of the user's counts all the same.
+    assert_eq!(ids(&edit(json!({ "server_policy_ask_only": true }))), always);
     assert_eq!(ids(&edit(json!({ "permission_suggestions": [] }))), once);
     assert_eq!(ids(&edit(json!({ "permission_suggestions": null }))), once);
     assert_eq!(ids(&edit(json!({ "default_to_no": true }))), ["reject", "allow-once", "allow-with-updates"]);
