@@ -271,6 +271,7 @@ impl Files {
             "newString": edit.new_string,
             "originalFile": original.as_deref().filter(|text| text.len() <= LARGEST),
             "replaceAll": edit.replace_all,
+            "structuredPatch": hunks(original.as_deref().unwrap_or_default(), &changed),
         });
         Ok(done(&edit.file_path, original.is_some(), change))
     }
@@ -285,6 +286,7 @@ impl Files {
             "filePath": write.file_path,
             "content": write.content,
             "originalFile": original.as_deref().filter(|text| text.len() <= LARGEST),
+            "structuredPatch": original.as_deref().map_or_else(Vec::new, |text| hunks(text, &write.content)),
         });
         Ok(done(&write.file_path, original.is_some(), change))
     }
@@ -328,6 +330,42 @@ fn done(path: &str, was_there: bool, change: Value) -> ToolOutput {
     let what = if was_there { "updated" } else { "created" };
     ToolOutput::text(format!("The file {path} has been {what}, through the user's editor."))
         .meta(CHANGE, change)
+}
+
+/// What has changed, as the built-in tools tell it: one part, from the first line that differs to the last.
+fn hunks(old: &str, new: &str) -> Vec<Value> {
+    /// Lines around a change.
+    const AROUND: usize = 3;
+
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (old_rest, new_rest) = (&old[before..], &new[before..]);
+    if old_rest.is_empty() && new_rest.is_empty() {
+        return vec![];
+    }
+    let after = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (gone, kept) = old_rest.split_at(old_rest.len() - after);
+    let come = &new_rest[..new_rest.len() - after];
+    let first = before.saturating_sub(AROUND);
+    let kept = &kept[..kept.len().min(AROUND)];
+    let mut lines = Vec::new();
+    for (sign, part) in [(' ', &old[first..before]), ('-', gone), ('+', come), (' ', kept)] {
+        for line in part {
+            lines.push(format!("{sign}{}", line.strip_suffix('\n').unwrap_or(line)));
+            if !line.ends_with('\n') {
+                lines.push("\\ No newline at end of file".to_owned());
+            }
+        }
+    }
+    let around = before - first + kept.len();
+    vec![json!({
+        "oldStart": first + 1,
+        "oldLines": around + gone.len(),
+        "newStart": first + 1,
+        "newLines": around + come.len(),
+        "lines": lines,
+    })]
 }
 
 /// The text after an edit.

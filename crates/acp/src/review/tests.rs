@@ -4,13 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use oarlock_agent::Options;
 use oarlock_agent::permission::Decision;
-use oarlock_agent::stream::{Json, Message, PermissionMode};
+use oarlock_agent::reduce::{self, view};
+use oarlock_agent::stream::{ContentBlock, Json, Message, PermissionMode, ToolResultBlock};
 use oarlock_agent::tool::{Client, Server as _};
 use oarlock_proto::jsonrpc::ErrorObject;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::rules::{Places, Rules, Verdict};
-use super::{Edit, always, apply, decide, disguise, plain_name, replace, server};
+use super::{Edit, always, apply, decide, disguise, hunks, plain_name, replace, server};
 use crate::Settings;
 use crate::ask::Situation;
 use crate::ask::tests::client::FakeClient;
@@ -191,6 +193,22 @@ fn our_tools_are_known_by_their_plain_names() {
     assert_eq!(plain_name("mcp__acp__Write"), "Write");
     assert_eq!(plain_name("mcp__acp__Other"), "mcp__acp__Other");
     assert_eq!(plain_name("Bash"), "Bash");
+}
+
+proptest! {
+    /// What is told about a change leads from the old text to the new one.
+    #[test]
+    fn changes_are_told_whole(old in "([ab]\n|c){0,9}", new in "([ab]\n|c){0,9}") {
+        let output = json!({ "filePath": "/a", "originalFile": old, "structuredPatch": hunks(&old, &new) });
+        let call = reduce::ToolCall { name: "Edit".into(), ..Default::default() };
+        let result = reduce::ToolResult {
+            block: ContentBlock::ToolResult(ToolResultBlock::default()),
+            output: Some(output.into()),
+            ..Default::default()
+        };
+        let diff = view::applied_whole(&call, &result).expect("a change");
+        prop_assert_eq!((diff.old_text, diff.new_text), (Some(old), new));
+    }
 }
 
 #[test]
