@@ -1,5 +1,6 @@
 //! Sessions of the past, from the CLI's own transcripts: list, replay, fork, delete, titles.
 
+mod outputs;
 mod page;
 mod replay;
 #[cfg(test)]

@@ -426,6 +426,46 @@ fn acp_load_02_compactions_interruptions_and_errors_are_what_they_were_live() {
 }
 
 #[test]
+fn acp_load_02_what_a_slash_command_wrote_is_shown_again() {
+    let desk = Desk::new();
+    let command = user("<command-name>/context</command-name>", Some("said"));
+    let name = "<command-name>/context</command-name>";
+    let wrote = |name: &str, parent: &str, text: &str| {
+        json!({ "type": "system", "subtype": "local_command", "uuid": uuid(name), "parentUuid": uuid(parent),
+            "content": format!("<local-command-stdout>{text}</local-command-stdout>") })
+    };
+    desk.write(
+        1,
+        "/work",
+        &[
+            user("p1", None),
+            says("said", "p1"),
+            command,
+            wrote("out", name, "all of it"),
+            wrote("more", "out", "and more"),
+            user("p2", Some("more")),
+            says("end", "p2"),
+        ],
+    );
+    assert_eq!(
+        events(&desk, 1),
+        [
+            "Prompt",
+            "TurnStarted",
+            "Text",
+            "TurnEnded",
+            "Prompt",
+            "CommandOutput",
+            "CommandOutput",
+            "Prompt",
+            "TurnStarted",
+            "Text",
+            "TurnEnded"
+        ]
+    );
+}
+
+#[test]
 fn a_broken_line_is_passed_over() {
     let desk = Desk::new();
     let path = desk.write(1, "/work", &[user("p1", None), says("said", "p1")]);
