@@ -252,6 +252,24 @@ fn a_session_that_somebody_has_open_is_not_deleted() {
     assert!(path.exists());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_of_our_own_process_that_is_just_going_is_deleted() {
+    let desk = Desk::new();
+    let path = desk.write(1, "/work", &[user("x", None)]);
+    let notes = desk.dir.path().join("sessions");
+    fs::create_dir(&notes).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let note = json!({ "pid": child.id(), "sessionId": id(1) });
+    fs::write(notes.join("1.json"), note.to_string()).unwrap();
+    let deleted = delete_in(&desk.library, &id(1));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    deleted.unwrap();
+    assert!(!path.exists());
+    assert!(!is_ours(1) && !is_ours(u32::MAX));
+}
+
 #[test]
 fn a_title_is_the_one_that_the_cli_reads() {
     let desk = Desk::new();
