@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -124,7 +124,7 @@ impl Recorder {
         let at = self.begun.elapsed().as_secs_f64();
         let said = || Said { at, direction, text: text.to_owned() };
         let sender = self.sender.as_ref().filter(|_| has_room);
-        if !sender.is_some_and(|sender| sender.try_send(said()).is_ok()) {
+        if sender.is_none_or(|sender| sender.try_send(said()).is_err()) {
             self.shared.waiting.fetch_sub(size, Ordering::Relaxed);
             self.shared.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -180,11 +180,8 @@ impl<W: io::Write> Writer<W> {
     fn write_all(&mut self, messages: &Receiver<Said>) -> io::Result<()> {
         while let Ok(said) = messages.recv() {
             self.write(said)?;
-            loop {
-                match messages.try_recv() {
-                    Ok(said) => self.write(said)?,
-                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-                }
+            while let Ok(said) = messages.try_recv() {
+                self.write(said)?;
             }
             self.out.flush()?;
         }
