@@ -1,16 +1,22 @@
 //! How the agent is to behave: what the user may set.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_agent::Error;
 use oarlock_agent::options::ThinkingDisplay;
 
+/// Finds the `claude` to start, when it is needed.
+pub type Find = Arc<dyn Fn() -> Result<PathBuf, Error> + Send + Sync>;
+
 /// How the agent is to behave.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The `claude` to start; it is looked for when there is none.
-    pub program: Option<PathBuf>,
+    /// Finds the `claude` to start. It is asked when a session begins, not before.
+    pub program: Find,
     /// A session that has been idle for so long lets its `claude` go; the next prompt brings it back. `None`: never.
     pub park_after: Option<Duration>,
     /// Do edits go through the editor (`fs/write_text_file`), so that it can review them?
@@ -27,12 +33,21 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            program: None,
+            program: Arc::new(oarlock_agent::program::find),
             park_after: Some(Duration::from_secs(30 * 60)),
             review_edits: false,
             thinking: None,
             cache_dir: None,
             command: vec!["oarlock".into(), "acp".into()],
         }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("park_after", &self.park_after)
+            .field("review_edits", &self.review_edits)
+            .finish_non_exhaustive()
     }
 }

@@ -12,8 +12,8 @@ use oarlock_proto::acp::SessionUpdate;
 use oarlock_proto::jsonrpc::ErrorObject;
 
 use super::outputs::Outputs;
-use crate::fault;
 use crate::translate::Screen;
+use crate::{fault, review};
 
 /// Subagents can start subagents.
 const DEEPEST: usize = 8;
@@ -97,6 +97,7 @@ impl Replay {
             events.extend(self.reducer.close());
         }
         let mut message = record.message;
+        review::disguise(&mut message);
         match &mut message {
             Message::User(user) => {
                 user.parent_tool_use_id = call;
