@@ -12,12 +12,11 @@ mod redact;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use oarlock_wire::{Close, Frames, ReadError};
 use serde::Serialize;
@@ -29,6 +28,8 @@ use redact::Redactor;
 const WAITING: usize = 4096;
 /// And so many bytes of them. What does not fit is missing from the recording, which says so.
 const WAITING_BYTES: usize = 64 << 20;
+/// How long the end of a recording may take. A disk that hangs must not keep the program from ending.
+const LAST: Duration = Duration::from_secs(2);
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,9 +82,10 @@ pub struct Recorder {
     /// How many bytes may wait for the disk.
     room: usize,
     shared: Arc<Shared>,
-    /// Both are there until the recorder is dropped.
+    /// There until the recorder is dropped.
     sender: Option<SyncSender<Said>>,
-    thread: Option<JoinHandle<()>>,
+    /// Hangs up when the thread is done.
+    done: Mutex<Receiver<()>>,
 }
 
 impl Recorder {
@@ -93,23 +95,29 @@ impl Recorder {
     /// When the file cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = create_private(path)?;
-        let (sender, receiver) = sync_channel(WAITING);
         let shared = Arc::new(Shared::default());
-        let mut writer = Writer {
+        let writer = Writer {
             out: BufWriter::with_capacity(64 << 10, file),
             path: path.to_owned(),
             redactor: Redactor::from_environment(),
             shared: shared.clone(),
         };
-        let thread = std::thread::Builder::new().name("acp-trace".into());
-        let thread = thread.spawn(move || writer.run(&receiver))?;
-        Ok(Self {
-            begun: Instant::now(),
-            room: WAITING_BYTES,
-            shared,
-            sender: Some(sender),
-            thread: Some(thread),
-        })
+        Self::start(writer, shared, WAITING_BYTES)
+    }
+
+    fn start<W: io::Write + Send + 'static>(
+        mut writer: Writer<W>,
+        shared: Arc<Shared>,
+        room: usize,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = sync_channel(WAITING);
+        let (working, done) = sync_channel(0);
+        std::thread::Builder::new().name("acp-trace".into()).spawn(move || {
+            let _working = working;
+            writer.run(&receiver);
+        })?;
+        let done = Mutex::new(done);
+        Ok(Self { begun: Instant::now(), room, shared, sender: Some(sender), done })
     }
 
     /// Takes a message. This never waits: what the disk cannot keep up with is left out.
@@ -135,9 +143,8 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         // The thread ends when it has written what it has.
         drop(self.sender.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let done = self.done.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = done.recv_timeout(LAST);
     }
 }
 
@@ -263,8 +270,6 @@ impl<F: Frames> Frames for Tap<F> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use oarlock_proto::jsonrpc::{self, Message};
     use oarlock_wire::frame::memory;
 
@@ -373,16 +378,14 @@ mod tests {
     #[test]
     fn a_disk_that_hangs_holds_nobody_and_what_is_missing_is_counted() {
         let (free, stuck) = sync_channel(0);
-        let (sender, receiver) = sync_channel(WAITING);
         let shared = Arc::new(Shared::default());
-        let mut writer = Writer {
+        let writer = Writer {
             out: BufWriter::with_capacity(16, Stuck(stuck)),
             path: "stuck".into(),
             redactor: Redactor::default(),
             shared: shared.clone(),
         };
-        let thread = Some(std::thread::spawn(move || writer.run(&receiver)));
-        let recorder = Recorder { begun: Instant::now(), room: 1000, shared, sender: Some(sender), thread };
+        let recorder = Recorder::start(writer, shared, 1000).unwrap();
         let part = "x".repeat(1000 / 8);
         for _ in 0..20 {
             recorder.record(Direction::Out, &part);
@@ -394,6 +397,9 @@ mod tests {
             recorder.record(Direction::Out, "");
         }
         assert!(recorder.shared.lost.load(Ordering::Relaxed) >= WAITING);
+        let begun = Instant::now();
+        drop(recorder);
+        assert!(begun.elapsed() < 3 * LAST, "nor does it hold the end");
         drop(free);
     }
 }
