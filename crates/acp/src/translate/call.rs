@@ -90,13 +90,11 @@ impl Screen {
         }
         let tool = known(call);
         let title = if command::is_command(&tool) { "Terminal".to_owned() } else { view::title(&tool, None) };
-        let update = ToolCall {
-            title: Some(title),
-            content: command::terminal(&self.client, &tool).map(|terminal| vec![terminal]),
-            ..self.begun(call)
-        };
+        let content = command::terminal(&self.client, &tool).map(|terminal| vec![terminal]);
+        let print = fingerprint(&content);
+        let update = ToolCall { title: Some(title), content, ..self.begun(call) };
         self.queue.call(update);
-        self.calls.insert(call.id.clone(), Call::new(tool));
+        self.calls.insert(call.id.clone(), Call { content: print, ..Call::new(tool) });
     }
 
     /// A tool is called, or what was said of a call is otherwise.
@@ -105,7 +103,7 @@ impl Screen {
             return;
         }
         let tool = known(call);
-        let face = self.face(&tool);
+        let mut face = self.face(&tool);
         let (print, content) = (fingerprint(&face), fingerprint(&face.content));
         match self.calls.entry(call.id.clone()) {
             Entry::Occupied(entry) if entry.get().face == print => return,
@@ -117,6 +115,9 @@ impl Screen {
             }
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
+                if known.content == content {
+                    face.content = None;
+                }
                 (known.tool, known.face, known.content) = (tool.clone(), print, content);
                 self.queue.update(face);
             }

@@ -32,6 +32,7 @@ fn a_call_takes_two_messages_before_its_result() {
     assert_eq!(all[0]["status"], "pending");
     assert_eq!(all[0]["content"], json!([{ "type": "terminal", "terminalId": "t1" }]));
     assert_eq!(all[1]["title"], "make\ntest", "nothing of a command is hidden");
+    assert!(all[1].get("content").is_none(), "the terminal is there already");
     stage.answer("t1", &json!("ok"), false, &json!({ "stdout": "ok", "stderr": "" }));
     let end = stage.take();
     assert_eq!(end[0]["_meta"], json!({ "terminal_output": { "terminal_id": "t1", "data": "ok" } }));
@@ -339,6 +340,11 @@ fn a_plan_is_told_as_a_call_and_as_a_plan() {
     assert_eq!(picture.others, [json!({ "sessionUpdate": "plan_update", "plan": plan })]);
     stage.answer("t1", &json!("User has approved your plan."), false, &json!({ "plan": "# Plan\n1. Do it" }));
     assert!(stage.take()[0].get("content").is_none(), "the plan is the same");
+    stage.call("t2", "ExitPlanMode", &json!({ "plan": "# Other" }));
+    let words = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nmore tests";
+    stage.answer("t2", &json!(words), true, &json!("User rejected tool use"));
+    let content = content(&mut stage, "t2");
+    assert_eq!((text(&content[0]), text(&content[1])), ("# Other", "Rejected by the user: more tests"));
 }
 
 #[test]
