@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use oarlock_agent::history::Transcript;
 use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
-use oarlock_agent::stream::{Content, Json, Message, PermissionMode, TaskType, User};
+use oarlock_agent::stream::{Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
     AvailableCommands, ConfigOptions, CurrentMode, Empty, SessionInfoUpdate, SessionUpdate,
@@ -32,7 +32,7 @@ use crate::history::Replay;
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{cache, fault, tail};
+use crate::{ask, cache, fault, prompt, review, tail};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -56,6 +56,8 @@ pub(super) enum Note {
     Chosen { order: Order, outcome: Result<(), Error>, whole: bool, responder: Responder },
     /// The CLI says more about itself than it did at its start.
     Known(Box<Known>),
+    /// The user should know this about the review of edits.
+    Review(String),
 }
 
 /// The CLI of a session.
@@ -128,6 +130,10 @@ pub(super) struct Actor {
     /// The turn that runs was answered already: what it still says is not for the client.
     muted: bool,
     title: Option<String>,
+    /// The client has heard of the title.
+    title_told: bool,
+    /// The user knows what is special about the review of edits.
+    told_of_review: bool,
 }
 
 impl Actor {
@@ -167,6 +173,8 @@ impl Actor {
             waiting: VecDeque::new(),
             muted: false,
             title: None,
+            title_told: false,
+            told_of_review: false,
         }
     }
 
@@ -362,9 +370,9 @@ impl Actor {
         let (outgoing, messages) = mpsc::channel(1);
         self.tasks.spawn(send_all(session.clone(), messages));
         let known = Known::new(session.info(), None);
-        let is_news = self.choices.learn(&known);
+        let mut is_news = self.choices.learn(&known);
         if let Some(mode) = &session.info().current_permission_mode {
-            self.choices.set_mode(mode);
+            is_news |= self.choices.set_mode(mode);
         }
         if let Some(place) = &self.cache {
             cache::store(place, &known);
@@ -387,7 +395,7 @@ impl Actor {
         }
         if self.setups.is_empty() {
             if is_news {
-                self.tell_choices();
+                self.tell_mode();
                 self.tell_commands();
             }
         } else {
@@ -474,7 +482,11 @@ impl Actor {
 
     // ---- what the CLI says
 
-    fn follow(&mut self, message: Message) {
+    fn follow(&mut self, mut message: Message) {
+        review::disguise(&mut message);
+        if let Message::System(System::ElicitationComplete(done)) = &message {
+            ask::elicitation_complete(self.context(), done.elicitation_id.clone());
+        }
         let events: Vec<Event> = self.reducer.apply(message).collect();
         for event in events {
             self.show(event);
@@ -487,19 +499,24 @@ impl Actor {
         let ended = matches!(event, Event::TurnEnded(_));
         if self.muted {
             if matches!(event, Event::TurnStarted) {
-                // The one that was cancelled before it began.
-                self.interrupt(Vec::new(), Vec::new());
+                // The one that was cancelled before it began. Messages that came since are not meant.
+                self.interrupt_turn();
             }
         } else {
             self.screen.show(event);
         }
-        if let Some((request_id, situation)) = asked {
+        // A turn that was cancelled is not asked for: its questions are withdrawn with it.
+        if let Some((request_id, situation)) = asked.filter(|_| !self.muted) {
             // Whoever asks must find the call on the client's screen.
             self.flush();
             self.gate.show(&request_id, situation);
         }
         if ended {
             self.muted = false;
+            if let Some(error) = self.turns.take_unclaimed() {
+                self.screen.notice(NoticeLevel::Error, "Claude Code could not go on", Some(&error.message));
+            }
+            self.flush();
             self.tell_info();
         }
         if !answers.is_empty() {
@@ -513,8 +530,9 @@ impl Actor {
         match event {
             Event::Permission(permission) => {
                 let situation = Situation {
+                    cwd: self.request.cwd.clone(),
+                    mode: Some(PermissionMode::from(self.choices.modes().current_mode_id.as_str())),
                     modes: self.choices.available_modes(),
-                    context_used: self.screen.context_used(),
                     parent_tool_use_id: permission.call.parent_tool_use_id.clone(),
                 };
                 return Some((permission.request_id.clone(), situation));
@@ -537,7 +555,7 @@ impl Actor {
             }
             Event::SessionChanged { session_id, .. } => self.cli_session.clone_from(session_id),
             Event::TitleChanged(title) => {
-                self.title = Some(title.clone());
+                self.set_title(title.clone());
                 self.tell_info();
             }
             Event::ToolResult { call: Some(call), result } => {
@@ -578,7 +596,7 @@ impl Actor {
             }
             Command::Choose { id, value, whole, responder } => self.choose(&id, &value, whole, responder),
             Command::Titled(title) => {
-                self.title = Some(title);
+                self.set_title(title);
                 self.tell_info();
             }
             Command::Again { begin, request, responder } => self.again(begin, request, responder).await,
@@ -588,7 +606,7 @@ impl Actor {
     fn prompt(&mut self, content: Content, responder: Responder) {
         let uuid = uuid::Uuid::new_v4().to_string();
         if self.title.is_none() {
-            self.title = title_of(&content.text());
+            self.title = title_of(&prompt::words(&content));
         }
         self.turns.prompt(&uuid);
         self.responders.insert(uuid.clone(), responder);
@@ -665,6 +683,13 @@ impl Actor {
         });
     }
 
+    /// Stops the turn that runs, and nothing else.
+    fn interrupt_turn(&self) {
+        let Cli::On { session, .. } = &self.cli else { return };
+        let session = session.clone();
+        self.tasks.spawn(async move { drop(session.interrupt().await) });
+    }
+
     fn choose(&mut self, id: &str, value: &Json, whole: bool, responder: Responder) {
         let order = match self.choices.order(id, value) {
             Ok(order) => order,
@@ -725,6 +750,13 @@ impl Actor {
     fn note(&mut self, note: Note) {
         match note {
             Note::Allowed(tool_use_id) => self.screen.allowed(&tool_use_id),
+            Note::Review(words) => {
+                // The CLI may be started many times; the user is told once.
+                if !std::mem::replace(&mut self.told_of_review, true) {
+                    self.screen.notice(NoticeLevel::Warning, "Edit review", Some(&words));
+                    self.flush();
+                }
+            }
             Note::Withdrawn(uuid) => {
                 let answers = self.turns.withdrawn(&uuid);
                 self.flush();
@@ -739,7 +771,7 @@ impl Actor {
                     cache::store(place, &known);
                 }
                 if self.choices.learn(&known) {
-                    self.tell_choices();
+                    self.tell_mode();
                 }
             }
         }
@@ -836,9 +868,16 @@ impl Actor {
         self.update(&SessionUpdate::ConfigOptionUpdate(ConfigOptions { config_options }));
     }
 
-    fn tell_info(&self) {
-        let updated_at = Some(jiff::Timestamp::now().to_string());
-        let info = SessionInfoUpdate { title: self.title.clone(), updated_at, meta: None };
+    fn set_title(&mut self, title: String) {
+        self.title_told &= self.title.as_deref() == Some(&title);
+        self.title = Some(title);
+    }
+
+    fn tell_info(&mut self) {
+        let updated_at = Some(format!("{:.3}", jiff::Timestamp::now()));
+        let title = self.title.clone().filter(|_| !self.title_told);
+        self.title_told |= title.is_some();
+        let info = SessionInfoUpdate { title, updated_at, meta: None };
         self.update(&SessionUpdate::SessionInfoUpdate(info));
     }
 }
