@@ -8,7 +8,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use oarlock_agent::reduce::{self, MessageHead, Task, TaskChange, view};
-use oarlock_agent::stream::{AgentOutput, ContentBlock, TaskStatus, ToolInput, ToolOutput, mcp_tool_name};
+use oarlock_agent::stream::{AgentOutput, ContentBlock, TaskStatus, ToolInput, ToolOutput};
 use oarlock_proto::acp::{
     Meta, PlanText, PlanUpdate, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
 };
@@ -17,9 +17,6 @@ use serde_json::{Value, json};
 use super::command::{self, Shown};
 use super::queue::claude_code;
 use super::{Screen, diff};
-
-/// The name of the MCP server whose tools take the place of built-in ones, so that the editor can review edits.
-const REVIEW: &str = "oarlock";
 
 /// A call that is not over.
 #[derive(Debug)]
@@ -53,11 +50,7 @@ pub(super) struct End {
 
 /// The name of the tool that a tool is like.
 fn known_name(name: &str) -> &str {
-    match (name, mcp_tool_name(name)) {
-        ("PowerShell", _) => "Bash",
-        (_, Some((REVIEW, tool @ ("Edit" | "Write" | "MultiEdit")))) => tool,
-        _ => name,
-    }
+    if name == "PowerShell" { "Bash" } else { name }
 }
 
 /// The call, under that name.

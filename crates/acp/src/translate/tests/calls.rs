@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Stage, bare, capabilities, full, text, zed};
+use super::{Stage, bare, full, text, zed};
 use crate::translate::{Pass, Screen};
 
 /// The content of a call.
@@ -380,17 +380,23 @@ fn what_is_abandoned_has_failed_and_says_no_more() {
 }
 
 #[test]
-fn reviewed_edits_look_like_edits() {
-    let mut stage = Stage::new(capabilities(json!({})));
-    stage.call("t1", "mcp__oarlock__Write", &json!({ "file_path": "/w/none.txt", "content": "x" }));
+fn an_edit_whose_result_has_no_data_keeps_its_diff() {
+    let mut stage = Stage::new(bare());
+    stage.call("t1", "Write", &json!({ "file_path": "/w/none.txt", "content": "x" }));
     let call = stage.take().remove(0);
-    assert_eq!(
-        (&call["kind"], &call["title"], &call["name"]),
-        (&json!("edit"), &json!("Write none.txt"), &json!("mcp__oarlock__Write"))
-    );
+    assert_eq!((&call["kind"], &call["title"]), (&json!("edit"), &json!("Write none.txt")));
     stage.answer("t1", &json!([{ "type": "text", "text": "written" }]), false, &Value::Null);
     let end = stage.take().remove(0);
-    assert_eq!((&end["status"], end.get("content")), (&json!("completed"), None), "the diff stays");
+    assert_eq!((&end["status"], end.get("content")), (&json!("completed"), None));
+}
+
+#[test]
+fn another_shell_is_a_shell() {
+    let mut stage = Stage::new(zed());
+    stage.call("t1", "PowerShell", &json!({ "command": "dir" }));
+    let call = stage.take().remove(0);
+    assert_eq!((&call["kind"], &call["title"]), (&json!("execute"), &json!("dir")));
+    assert_eq!(call["content"][0]["type"], "terminal");
 }
 
 #[test]
