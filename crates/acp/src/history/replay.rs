@@ -131,6 +131,10 @@ impl Iterator for Replay {
             for event in events {
                 self.screen.show(event);
             }
+            if self.closed {
+                // Neither are commands and subagents in the background.
+                self.screen.abandon();
+            }
             let updates = self.screen.take();
             if !updates.is_empty() {
                 return Some(updates);

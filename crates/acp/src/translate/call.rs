@@ -8,7 +8,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use oarlock_agent::reduce::{self, MessageHead, Task, TaskChange, view};
-use oarlock_agent::stream::{AgentOutput, ContentBlock, TaskStatus, ToolInput, ToolOutput, mcp_tool_name};
+use oarlock_agent::stream::{AgentOutput, ContentBlock, TaskStatus, ToolInput, ToolOutput};
 use oarlock_proto::acp::{
     Meta, PlanText, PlanUpdate, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
 };
@@ -17,9 +17,6 @@ use serde_json::{Value, json};
 use super::command::{self, Shown};
 use super::queue::claude_code;
 use super::{Screen, diff};
-
-/// The name of the MCP server whose tools take the place of built-in ones, so that the editor can review edits.
-const REVIEW: &str = "oarlock";
 
 /// A call that is not over.
 #[derive(Debug)]
@@ -53,11 +50,7 @@ pub(super) struct End {
 
 /// The name of the tool that a tool is like.
 fn known_name(name: &str) -> &str {
-    match (name, mcp_tool_name(name)) {
-        ("PowerShell", _) => "Bash",
-        (_, Some((REVIEW, tool @ ("Edit" | "Write" | "MultiEdit")))) => tool,
-        _ => name,
-    }
+    if name == "PowerShell" { "Bash" } else { name }
 }
 
 /// The call, under that name.
@@ -90,13 +83,11 @@ impl Screen {
         }
         let tool = known(call);
         let title = if command::is_command(&tool) { "Terminal".to_owned() } else { view::title(&tool, None) };
-        let update = ToolCall {
-            title: Some(title),
-            content: command::terminal(&self.client, &tool).map(|terminal| vec![terminal]),
-            ..self.begun(call)
-        };
+        let content = command::terminal(&self.client, &tool).map(|terminal| vec![terminal]);
+        let print = fingerprint(&content);
+        let update = ToolCall { title: Some(title), content, ..self.begun(call) };
         self.queue.call(update);
-        self.calls.insert(call.id.clone(), Call::new(tool));
+        self.calls.insert(call.id.clone(), Call { content: print, ..Call::new(tool) });
     }
 
     /// A tool is called, or what was said of a call is otherwise.
@@ -105,7 +96,7 @@ impl Screen {
             return;
         }
         let tool = known(call);
-        let face = self.face(&tool);
+        let mut face = self.face(&tool);
         let (print, content) = (fingerprint(&face), fingerprint(&face.content));
         match self.calls.entry(call.id.clone()) {
             Entry::Occupied(entry) if entry.get().face == print => return,
@@ -117,6 +108,9 @@ impl Screen {
             }
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
+                if known.content == content {
+                    face.content = None;
+                }
                 (known.tool, known.face, known.content) = (tool.clone(), print, content);
                 self.queue.update(face);
             }

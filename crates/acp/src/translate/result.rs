@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use oarlock_agent::reduce::{self, view};
 use oarlock_agent::stream::{
-    self, AgentOutput, AskUserQuestionOutput, Content, ReadOutput, Source, ToolOutput, WebSearchOutput,
+    self, AgentOutput, AskUserQuestionOutput, Content, ReadOutput, Source, ToolInput, ToolOutput,
+    WebSearchOutput,
 };
 use oarlock_proto::acp::{self, ContentBlock, ImageContent, ResourceLink, ToolCallContent};
 use serde_json::{Value, json};
@@ -42,6 +43,10 @@ impl Screen {
         // A transcript does not know what was on the disk then: both passes end with what the input says.
         let mut content = diff::snippets(&call.tool, &self.cwd);
         let locations = (!content.is_empty()).then(|| self.locations(&call.tool, None));
+        if let ToolInput::ExitPlanMode(input) = call.tool.typed_input() {
+            // A plan that is refused is still the one to talk about.
+            content.extend(input.plan.map(ToolCallContent::text));
+        }
         let text = result.text();
         let words = refusal(&text);
         match &words {

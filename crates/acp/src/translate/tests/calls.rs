@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Stage, bare, capabilities, full, text, zed};
+use super::{Stage, bare, full, text, zed};
 use crate::translate::{Pass, Screen};
 
 /// The content of a call.
@@ -32,6 +32,7 @@ fn a_call_takes_two_messages_before_its_result() {
     assert_eq!(all[0]["status"], "pending");
     assert_eq!(all[0]["content"], json!([{ "type": "terminal", "terminalId": "t1" }]));
     assert_eq!(all[1]["title"], "make\ntest", "nothing of a command is hidden");
+    assert!(all[1].get("content").is_none(), "the terminal is there already");
     stage.answer("t1", &json!("ok"), false, &json!({ "stdout": "ok", "stderr": "" }));
     let end = stage.take();
     assert_eq!(end[0]["_meta"], json!({ "terminal_output": { "terminal_id": "t1", "data": "ok" } }));
@@ -339,6 +340,11 @@ fn a_plan_is_told_as_a_call_and_as_a_plan() {
     assert_eq!(picture.others, [json!({ "sessionUpdate": "plan_update", "plan": plan })]);
     stage.answer("t1", &json!("User has approved your plan."), false, &json!({ "plan": "# Plan\n1. Do it" }));
     assert!(stage.take()[0].get("content").is_none(), "the plan is the same");
+    stage.call("t2", "ExitPlanMode", &json!({ "plan": "# Other" }));
+    let words = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nmore tests";
+    stage.answer("t2", &json!(words), true, &json!("User rejected tool use"));
+    let content = content(&mut stage, "t2");
+    assert_eq!((text(&content[0]), text(&content[1])), ("# Other", "Rejected by the user: more tests"));
 }
 
 #[test]
@@ -374,17 +380,23 @@ fn what_is_abandoned_has_failed_and_says_no_more() {
 }
 
 #[test]
-fn reviewed_edits_look_like_edits() {
-    let mut stage = Stage::new(capabilities(json!({})));
-    stage.call("t1", "mcp__oarlock__Write", &json!({ "file_path": "/w/none.txt", "content": "x" }));
+fn an_edit_whose_result_has_no_data_keeps_its_diff() {
+    let mut stage = Stage::new(bare());
+    stage.call("t1", "Write", &json!({ "file_path": "/w/none.txt", "content": "x" }));
     let call = stage.take().remove(0);
-    assert_eq!(
-        (&call["kind"], &call["title"], &call["name"]),
-        (&json!("edit"), &json!("Write none.txt"), &json!("mcp__oarlock__Write"))
-    );
+    assert_eq!((&call["kind"], &call["title"]), (&json!("edit"), &json!("Write none.txt")));
     stage.answer("t1", &json!([{ "type": "text", "text": "written" }]), false, &Value::Null);
     let end = stage.take().remove(0);
-    assert_eq!((&end["status"], end.get("content")), (&json!("completed"), None), "the diff stays");
+    assert_eq!((&end["status"], end.get("content")), (&json!("completed"), None));
+}
+
+#[test]
+fn another_shell_is_a_shell() {
+    let mut stage = Stage::new(zed());
+    stage.call("t1", "PowerShell", &json!({ "command": "dir" }));
+    let call = stage.take().remove(0);
+    assert_eq!((&call["kind"], &call["title"]), (&json!("execute"), &json!("dir")));
+    assert_eq!(call["content"][0]["type"], "terminal");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A client's picture of a session: what updates fold into. It holds the agent to the protocol's rules.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -145,19 +145,15 @@ impl Picture {
         self.calls.iter().filter(|(_, call)| is_open(call)).map(|(id, _)| id.as_str()).collect()
     }
 
-    /// What a replay can show of it: what the model said, and its own calls.
+    /// What a replay can show of it: what the model said, and all calls.
     pub(super) fn of_the_model(mut self) -> Self {
-        let is_child = |call: &Map<String, Value>| call.contains_key("parent");
-        let children: BTreeSet<_> =
-            self.calls.iter().filter(|(_, call)| is_child(call)).map(|(id, _)| id.clone()).collect();
         self.items.retain(|item| match item {
             Item::Said { kind, message_id, .. } => {
                 kind.starts_with("agent_") && message_id.as_ref().is_some_and(|id| id.starts_with("msg_"))
             }
-            Item::Call(id) => id.starts_with("toolu_") && !children.contains(id),
+            Item::Call(id) => id.starts_with("toolu_"),
         });
-        self.calls.retain(|id, _| id.starts_with("toolu_") && !children.contains(id));
-        self.terminals.retain(|id, _| !children.contains(id));
+        self.calls.retain(|id, _| id.starts_with("toolu_"));
         self.plans = self.plans.pop().into_iter().collect();
         self.usages.clear();
         self.notices.clear();

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::fold::Picture;
 use super::{bare, full, values, zed};
+use crate::history::Replay;
 use crate::translate::{Pass, Screen};
 
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -88,18 +89,19 @@ fn streams() -> impl Iterator<Item = PathBuf> {
 fn replay(file: &Path, client: Arc<ClientCapabilities>) -> (Picture, Vec<Value>) {
     let home = tempfile::tempdir().expect("a folder");
     let id = "11111111-2222-4333-8444-555555555555";
-    fs::create_dir_all(home.path().join("projects/-w")).expect("a folder");
-    fs::copy(file, home.path().join(format!("projects/-w/{id}.jsonl"))).expect("a copy");
-    let transcript = Library::at(home.path()).open(id, None).expect("a transcript");
-    let (mut reducer, mut screen) = (Reducer::default(), Screen::new(client, "/w".into(), Pass::Replay));
-    let mut updates = Vec::new();
-    for record in transcript.messages().expect("messages") {
-        let events: Vec<Event> = reducer.apply(record.expect("a record").message).collect();
-        events.into_iter().for_each(|event| screen.show(event));
-        updates.extend(values(&screen.take()));
+    let project = home.path().join("projects/-w");
+    let folder = project.join(id).join("subagents");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::copy(file, project.join(format!("{id}.jsonl"))).expect("a copy");
+    let subagents = file.to_string_lossy().replace(".transcript.jsonl", ".subagents");
+    for entry in fs::read_dir(subagents).expect("subagents") {
+        let entry = entry.expect("entry");
+        fs::copy(entry.path(), folder.join(entry.file_name())).expect("a copy");
     }
-    screen.abandon();
-    updates.extend(values(&screen.take()));
+    let transcript = Library::at(home.path()).open(id, None).expect("a transcript");
+    let screen = Screen::new(client, "/w".into(), Pass::Replay);
+    let replay = Replay::new(&transcript, screen).expect("a replay");
+    let updates: Vec<_> = replay.flat_map(|updates| values(&updates)).collect();
     (Picture::of(&updates), updates)
 }
 
@@ -128,7 +130,6 @@ fn a_replay_shows_what_the_user_said_and_no_more() {
         let said: Vec<_> = (updates.iter())
             .filter(|update| update["sessionUpdate"] == "user_message_chunk")
             .map(|update| {
-                assert!(update["messageId"].is_string());
                 let text = update["content"]["text"].as_str().expect("text");
                 text.split(" @@").next().unwrap_or_default().to_owned()
             })
