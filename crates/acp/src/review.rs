@@ -65,9 +65,7 @@ pub(crate) fn disguise(message: &mut Message) {
             ask.tool_name = plain_name(&ask.tool_name).to_owned();
         }
         Message::User(user) => {
-            // A transcript keeps what is beside a result in a place of its own.
-            let beside = user.extra.get("mcpMeta").or(user.tool_use_result.as_ref());
-            if let Some(change) = beside.and_then(change) {
+            if let Some(change) = user.tool_use_result.as_ref().and_then(change) {
                 user.tool_use_result = Some(change);
             }
         }

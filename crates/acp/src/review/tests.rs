@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use oarlock_agent::Options;
+use oarlock_agent::history::Record;
 use oarlock_agent::permission::Decision;
 use oarlock_agent::reduce::{self, view};
 use oarlock_agent::stream::{ContentBlock, Json, Message, PermissionMode, ToolResultBlock};
@@ -235,9 +236,12 @@ fn messages_speak_of_the_built_in_tools() {
     let result = json!([{ "type": "tool_result", "tool_use_id": "t", "content": "done" }]);
     let live = shown(json!({ "type": "user", "message": { "content": result }, "tool_use_result": beside }));
     assert_eq!(live["tool_use_result"], change);
-    let stored = shown(json!({ "type": "user", "message": { "content": result },
-        "tool_use_result": [{ "type": "text", "text": "done" }], "mcpMeta": beside }));
-    assert_eq!(stored["tool_use_result"], change);
+    let stored = json!({ "type": "user", "uuid": "u", "message": { "content": result },
+        "toolUseResult": [{ "type": "text", "text": "done" }], "mcpMeta": beside });
+    let mut stored = Record::decode(stored.to_string().as_bytes()).expect("a record").message;
+    disguise(&mut stored);
+    let Message::User(stored) = stored else { panic!("{stored:?}") };
+    assert_eq!(stored.tool_use_result.map(|result| result.value()), Some(change));
     let plain = json!({ "type": "user", "message": { "role": "user", "content": result },
         "parent_tool_use_id": null, "tool_use_result": { "stdout": "oarlock/change" } });
     assert_eq!(shown(plain.clone()), plain);
