@@ -36,10 +36,7 @@ impl Context {
 
     /// The `claude` to start.
     pub(crate) fn program(&self) -> Result<PathBuf, oarlock_agent::Error> {
-        match &self.settings.program {
-            Some(program) => Ok(program.clone()),
-            None => oarlock_agent::program::find(),
-        }
+        (self.settings.program)()
     }
 }
 

@@ -37,5 +37,5 @@ mod translate;
 mod turn;
 
 pub use server::serve;
-pub use settings::Settings;
+pub use settings::{Find, Settings};
 pub use trace::{Recorder, Tap};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 
 use oarlock_agent::history::Library;
@@ -14,7 +15,7 @@ use oarlock_proto::acp::{
 use oarlock_proto::jsonrpc::{self, ErrorObject};
 use oarlock_proto::mcp;
 use oarlock_proto::stream::Json;
-use oarlock_wire::{Connection, Ended, Frames, Limits, Peer, Responder, Service, Tasks};
+use oarlock_wire::{Close, Connection, Ended, Frames, Limits, Peer, Responder, Service, Tasks};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -24,8 +25,8 @@ use crate::context::Context;
 use crate::session::{Begin, Command, Handle};
 use crate::{Settings, auth, fault, history, prompt};
 
-/// Serves a client until one side is done. All that was started for it is gone when this returns.
-pub async fn serve(frames: impl Frames, settings: Settings) -> Ended {
+/// Serves a client until one side is done, or until `stop`. All that was started for it is gone when this returns.
+pub async fn serve(frames: impl Frames, settings: Settings, stop: impl Future<Output = ()>) -> Ended {
     let limits = Limits { code: jsonrpc::INTERNAL_ERROR, ..Limits::default() };
     let connection = Connection::new(frames, limits);
     let sessions = TaskTracker::new();
@@ -36,7 +37,15 @@ pub async fn serve(frames: impl Frames, settings: Settings) -> Ended {
         sessions: HashMap::new(),
         tasks: sessions.clone(),
     };
-    let ended = connection.run(server).await;
+    let peer = connection.peer();
+    let mut running = pin!(connection.run(server));
+    let ended = tokio::select! {
+        ended = &mut running => ended,
+        () = stop => {
+            peer.close(Close::going_away());
+            running.await
+        }
+    };
     // Every session has lost its handle by now, and takes its CLI down.
     sessions.close();
     sessions.wait().await;

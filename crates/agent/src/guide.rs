@@ -132,7 +132,8 @@ pub mod permissions {
     //! [`plan`](crate::permission::PermissionRequest::plan) has the plan, and
     //! [`approve_plan`](crate::permission::PermissionRequest::approve_plan) says in which mode work goes on.
     //!
-    //! MCP servers ask by [`on_elicitation`](crate::Options::on_elicitation).
+    //! MCP servers ask by [`on_elicitation`](crate::Options::on_elicitation): the [`Question`](crate::Question) has
+    //! `accept`, `decline` and `cancel`.
     //!
     //! # For user interfaces
     //!
@@ -170,7 +171,8 @@ pub mod hooks {
     //! All events are typed ([`HookEvent`](crate::stream::hook::HookEvent)); one that a newer CLI adds arrives as `Unknown` with
     //! its JSON. A callback that panics or takes too long blocks what it watches over, unless it was told to
     //! [continue](crate::hook::OnFailure::Continue): a guard that fails must not wave things through. Older CLIs run the
-    //! tool when a hook fails, so the refusal is sent by this crate and does not depend on them.
+    //! tool when a hook fails, so the refusal is sent by this crate and does not depend on them. A hook on what has happened, or
+    //! on the end of a turn, blocks nothing when it fails: the turn would never end.
     //!
     //! Which hooks are called is up to the CLI: `SessionStart` and `Setup` do not reach callbacks, and `SessionEnd` comes when
     //! the input is closed already.

@@ -37,7 +37,9 @@ pub struct Hook {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnFailure {
-    /// What it watches over does not happen: the tool is refused, the prompt is blocked.
+    /// What it watches over does not happen: the tool is refused, the prompt is blocked. Events that only tell what has
+    /// happened go on, and so does the end of a turn (`Stop`, `SubagentStop`): blocked again and again by a broken
+    /// callback, it would never come.
     #[default]
     Block,
     /// As if it had no opinion.
@@ -62,6 +64,14 @@ impl Hook {
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
+    }
+
+    /// Is a failing callback a no? Only where something is still to happen.
+    pub(crate) fn blocks_on_failure(&self) -> bool {
+        const GATES: [&str; 5] =
+            ["ConfigChange", "Elicitation", "PermissionRequest", "UserPromptExpansion", "UserPromptSubmit"];
+        let is_gate = self.event.starts_with("Pre") || GATES.contains(&self.event.as_str());
+        self.on_failure == OnFailure::Block && is_gate
     }
 
     /// What happens when the callback panics or takes too long.

@@ -8,6 +8,7 @@
 pub use oarlock_proto::stream;
 
 mod ask;
+#[cfg(feature = "blocking")]
 pub mod blocking;
 mod control;
 mod dialog;
@@ -28,6 +29,7 @@ pub mod tool;
 pub mod transport;
 
 pub use ask::{Answer, Ask, AskStream, ask};
+pub use dialog::Question;
 pub use error::Error;
 pub use options::Options;
 pub use pool::Pool;

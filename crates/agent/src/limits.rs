@@ -28,7 +28,7 @@ impl Options {
         self
     }
 
-    /// How long background tasks may keep a finished session alive; ten minutes by default.
+    /// How long background tasks may keep a finished session alive without a sign of life; ten minutes by default.
     #[must_use]
     pub fn background_wait(mut self, limit: Duration) -> Self {
         self.limits.background_wait = limit;

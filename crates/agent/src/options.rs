@@ -177,6 +177,21 @@ impl Options {
         Ok(Launch { program, args: command.collect(), env, cwd: self.cwd.clone(), files })
     }
 
+    /// Are the options right, as far as they alone can tell? What must be there to start the CLI is not looked for.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.arguments(&mut Args::default())?;
+        self.environment.changes()?;
+        let servers = &self.callbacks.servers;
+        for (index, server) in servers.iter().enumerate() {
+            server.check()?;
+            let name = server.name();
+            if servers[..index].iter().any(|other| other.name() == name) || self.mcp.has(name) {
+                return refuse("tool_server", format!("there are two MCP servers `{name}`"));
+            }
+        }
+        Ok(())
+    }
+
     /// Do messages come back when the CLI takes them? The session counts on it to know when it may end.
     pub(crate) fn replays_messages(&self) -> bool {
         self.output.replays()

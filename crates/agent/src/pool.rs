@@ -3,9 +3,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -97,7 +99,10 @@ impl Pool {
     /// How many are ready now.
     #[must_use]
     pub fn ready(&self) -> usize {
-        self.lock().sessions.iter().filter(|session| session.is_ok()).count()
+        let is_ready = |started: &&Result<(Session, Events), Error>| {
+            started.as_ref().is_ok_and(|(session, _)| !session.has_ended())
+        };
+        self.lock().sessions.iter().filter(is_ready).count()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
@@ -124,7 +129,9 @@ impl Pool {
                         () = tokio::time::sleep(COURTESY) => {}
                     }
                 }
-                let session = options.connect().await;
+                // A way to start it that panics must not leave those who wait without an answer.
+                let session = AssertUnwindSafe(options.connect()).catch_unwind().await;
+                let session = session.unwrap_or(Err(Error::Closed));
                 if let Some(inner) = inner.upgrade() {
                     inner.state.lock().unwrap_or_else(PoisonError::into_inner).sessions.push_back(session);
                     inner.ready.add_permits(1);

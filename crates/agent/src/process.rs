@@ -72,6 +72,11 @@ impl Process for Child {
     fn wait(&mut self) -> Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send + '_>> {
         Box::pin(async {
             let status = self.child.wait().await?;
+            // One that was killed has cleaned up nothing.
+            #[cfg(target_os = "linux")]
+            if status.code().is_none() && !self.ended {
+                marked::kill(&self.mark);
+            }
             if !std::mem::replace(&mut self.ended, true)
                 && let Some(guard) = self.guard.take()
             {
@@ -83,7 +88,8 @@ impl Process for Child {
 
     fn terminate(&mut self) {
         #[cfg(unix)]
-        if let Some(pid) = self.pid.filter(|_| !self.ended).and_then(pid_of) {
+        // Its number is nobody's, or somebody else's, once it has been waited for.
+        if let Some(pid) = self.child.id().and_then(pid_of) {
             // Not to the group: the CLI ends its children itself, and better.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }

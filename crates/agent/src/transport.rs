@@ -44,10 +44,14 @@ pub struct Launch {
 
 impl fmt::Debug for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flag = |arg: &OsString| arg.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
+        // Only flags have names; the arguments of a wrapper may be anything.
+        let flag = |arg: &OsString| {
+            let arg = arg.to_string_lossy();
+            arg.starts_with("--").then(|| arg.split('=').next().unwrap_or_default().to_owned())
+        };
         f.debug_struct("Launch")
             .field("program", &self.program)
-            .field("flags", &self.args.iter().map(flag).collect::<Vec<_>>())
+            .field("flags", &self.args.iter().filter_map(flag).collect::<Vec<_>>())
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("cwd", &self.cwd)
             .finish_non_exhaustive()

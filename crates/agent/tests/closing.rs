@@ -133,6 +133,45 @@ async fn hl_end_05_a_message_that_was_not_taken_up_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn hl_end_07_a_busy_cli_may_read_late() {
+    let (session, _events, mut cli) = session(Options::new().request_timeout(Duration::from_secs(60))).await;
+    session.send("x").await.unwrap();
+    cli.hear().await;
+    session.finish().await;
+    assert!(stays_open(&mut cli, Duration::from_secs(50)).await, "it has not yet begun");
+    // One that never begins is not waited for for ever.
+    assert!(timeout(Duration::from_secs(11), cli.hear_or_end()).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cli_that_stops_reading_does_not_keep_a_finished_session_for_ever() {
+    let (session, events, _cli) = session(Options::new().request_timeout(Duration::from_secs(60))).await;
+    // More than the pipe takes, but not so much that the sender is held back.
+    session.send("x".repeat(200 << 10)).await.unwrap();
+    session.finish().await;
+    let tags = timeout(Duration::from_secs(80), support::tags(events)).await.unwrap();
+    assert!(tags.is_empty(), "{tags:?}");
+    assert!(session.has_ended());
+}
+
+#[tokio::test(start_paused = true)]
+async fn hl_end_08_a_turn_that_runs_after_the_input_has_closed_is_not_cut_short() {
+    let options = Options::new().close_grace(Duration::from_secs(5));
+    let (_session, events, mut cli) = started(options).await;
+    cli.result().await;
+    cli.state("idle").await;
+    assert!(is_closed(&mut cli).await);
+    // A scheduled task, say: the CLI ends it before it ends itself.
+    cli.state("running").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    cli.result().await;
+    cli.state("idle").await;
+    cli.fall_silent();
+    let tags = support::tags(events).await;
+    assert_eq!(tags, ["system", "user", "result", "system", "system", "result", "system"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_older_cli_that_tells_no_state_closes_at_its_result() {
     let (session, _events, mut cli) = session(Options::new()).await;
     let id = session.send("x").await.unwrap();

@@ -246,6 +246,49 @@ async fn kill_9_at_any_point_ends_the_stream_with_an_error_and_nothing_hangs() {
     }
 }
 
+#[tokio::test]
+async fn what_a_killed_cli_has_started_is_ended_too() {
+    // In a session of its own, as the CLI starts its shells.
+    let fake =
+        Fake::new("setsid sh -c 'echo $$ > \"$(dirname \"$0\")/shell\"; exec sleep 1000' \"$0\" & wait");
+    let (session, events) = fake.options().connect().await.unwrap();
+    let (pid, shell) = (session.pid().unwrap().to_string(), fake.pid("shell").await);
+    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    assert_eq!(soon(tags(events)).await.len(), 1);
+    dies(shell).await;
+}
+
+#[tokio::test]
+async fn hl_proc_06_the_last_words_reach_a_reader_that_is_away_and_has_no_file() {
+    let fake = Fake::new(&format!(
+        "i=0; while [ $i -lt 300 ]; do echo '{{\"type\":\"stream_event\",\"x\":\"0123456789012345678901234567890123456789\"}}'; i=$((i+1)); done; {RESULT}"
+    ));
+    let options = fake.options().buffer(oarlock_agent::Buffer { memory: 1000, file: 0 });
+    let (session, events) = options.connect().await.unwrap();
+    soon(session.wait()).await;
+    let tags = soon(tags(events)).await;
+    assert_eq!((tags.len(), tags.last().map(String::as_str)), (301, Some("result")));
+}
+
+#[tokio::test]
+async fn a_listener_on_stderr_that_panics_harms_nobody() {
+    let fake = Fake::new(&format!("echo oh >&2; read -r _; {RESULT}; cat > /dev/null"));
+    let options = fake.options().on_stderr(|_| panic!("this panic is part of the test"));
+    let (session, mut events) = options.connect().await.unwrap();
+    session.send("x").await.unwrap();
+    assert!(soon(events.turn(drop)).await.unwrap().is_some());
+    let exit = soon(session.close()).await.unwrap();
+    assert_eq!(exit.stderr(), "oh\n");
+}
+
+#[tokio::test]
+async fn one_that_closes_its_output_in_a_turn_is_told() {
+    let fake = Fake::new("echo '{\"type\":\"system\",\"subtype\":\"init\"}'; exec >&-; sleep 1000");
+    let (_session, events) = fake.options().connect().await.unwrap();
+    let tags = soon(tags(events)).await;
+    assert!(tags.len() == 2 && tags[1].starts_with("! claude has ended"), "{tags:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hl_proc_05_many_sessions_leave_no_process_and_no_descriptor() {
     let fake = Fake::new(&format!("while read -r line; do {RESULT}; done"));
@@ -319,6 +362,21 @@ async fn a_pool_has_sessions_ready_and_replaces_those_that_died() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_pool_whose_way_to_start_panics_says_so() {
+    let fake = Fake::new("cat > /dev/null");
+    let options = fake.options().spawn_with(|_| panic!("this panic is part of the test"));
+    assert!(soon(Pool::new(options, 1).take()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_launch_shows_no_argument_of_a_wrapper() {
+    let fake = Fake::new("");
+    let launch = fake.options().wrapper(["sshpass", "-p", "s3cret"]).model("m0del").launch().unwrap();
+    let shown = format!("{launch:?}");
+    assert!(shown.contains("--model") && !shown.contains("s3cret") && !shown.contains("m0del"), "{shown}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use oarlock_agent::hook::{Hook, OnFailure};
 use oarlock_agent::permission::PermissionRequest;
 use oarlock_agent::stream::hook::HookOutput;
-use oarlock_agent::stream::{Message, PermissionMode, Request, Unknown, reply};
+use oarlock_agent::stream::{Message, PermissionMode, Request, Unknown};
 use oarlock_agent::{Buffer, Error, Options, Phase};
 use serde_json::json;
 use support::{delta, session, soon, tags};
@@ -231,16 +231,133 @@ async fn hl_perm_03_a_withdrawn_question_is_dropped_and_not_answered() {
 #[tokio::test]
 async fn an_elicitation_is_answered_by_the_program() {
     let options = Options::new().on_elicitation(|ask| async move {
-        reply::Elicitation {
-            action: reply::ElicitationAction::Accept,
-            content: Some(json!({"name": ask.message}).into()),
-            ..Default::default()
-        }
+        assert!(ask.message != "panic", "this panic is part of the test");
+        ask.accept(json!({"name": ask.message, "id": ask.request_id()}))
     });
     let (_session, _events, mut cli) = session(options).await;
     cli.ask("1", json!({"subtype": "elicitation", "mcp_server_name": "m", "message": "who?"})).await;
     let answer = cli.hear_answer("1").await;
-    assert_eq!(answer["response"], json!({"action": "accept", "content": {"name": "who?"}}));
+    assert_eq!(answer["response"], json!({"action": "accept", "content": {"name": "who?", "id": "1"}}));
+    cli.ask("2", json!({"subtype": "elicitation", "mcp_server_name": "m", "message": "panic"})).await;
+    assert_eq!(cli.hear_answer("2").await["response"], json!({"action": "decline"}));
+}
+
+#[tokio::test]
+async fn hl_perm_04_a_question_asked_anew_under_its_id_is_answered() {
+    let (seen, mut saw) = tokio::sync::mpsc::channel(4);
+    let options = Options::new().can_use_tool(move |request: PermissionRequest| {
+        let seen = seen.clone();
+        async move {
+            seen.send(request.withdrawn().clone()).await.unwrap();
+            if request.tool_name == "hangs" {
+                std::future::pending::<()>().await;
+            }
+            request.deny(request.tool_name.clone())
+        }
+    });
+    let (_session, _events, mut cli) = session(options).await;
+    let cancel = json!({"type": "control_cancel_request", "request_id": "1"});
+    let unknown = json!({"type": "control_cancel_request", "request_id": "never asked"});
+    cli.ask("1", permission("hangs")).await;
+    saw.recv().await.unwrap();
+    // In one write, so that the first is not yet swept away when the second comes.
+    let again = json!({"type": "control_request", "request_id": "1", "request": permission("again")});
+    cli.say_raw(format!("{unknown}\n{cancel}\n{again}\n").as_bytes()).await;
+    assert_eq!(soon(cli.hear_answer("1")).await["response"]["message"], "again");
+    saw.recv().await.unwrap();
+    // Twice at once: the answer is about the later one.
+    cli.ask("2", permission("hangs")).await;
+    let first = saw.recv().await.unwrap();
+    cli.ask("2", permission("later")).await;
+    assert_eq!(soon(cli.hear_answer("2")).await["response"]["message"], "later");
+    assert!(first.is_cancelled());
+}
+
+#[tokio::test]
+async fn hl_hook_02_a_broken_hook_does_not_keep_a_turn_from_its_end() {
+    let panics = |_| async { panic!("this panic is part of the test") };
+    let options = Options::new().hook(Hook::on("Stop"), panics).hook(Hook::on("PostToolUse"), panics);
+    let (transport, mut cli) = support::pipes();
+    let connecting = tokio::spawn(options.connect_over(transport));
+    let request = cli.hear_request("initialize").await;
+    let hooks = &request["request"]["hooks"];
+    assert_eq!(hooks["Stop"][0]["onFailure"], "continue");
+    cli.answer(&request, json!({})).await;
+    let _session = connecting.await.unwrap().unwrap();
+    for event in ["Stop", "PostToolUse"] {
+        let ask = json!({"subtype": "hook_callback", "callback_id": hooks[event][0]["hookCallbackIds"][0],
+            "input": {"hook_event_name": event}});
+        cli.ask(event, ask).await;
+        assert_eq!(cli.hear_answer(event).await["response"], json!({}), "{event}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_first_answer_told_is_not_forgotten() {
+    let (transport, mut cli) = support::pipes();
+    let serve = async {
+        let request = cli.hear_request("initialize").await;
+        let answer = json!({"capabilities": ["interrupt_receipt_v1"], "claude_code_version": "9.9",
+            "current_permission_mode": "plan"});
+        cli.answer(&request, answer).await;
+    };
+    let (connected, ()) = tokio::join!(Options::new().connect_over(transport), serve);
+    let (session, mut events) = connected.unwrap();
+    cli.state("running").await;
+    events.next().await.unwrap().unwrap();
+    assert!(session.can("interrupt_receipt_v1"));
+    let state = session.state();
+    assert_eq!((state.version.as_deref(), state.phase), (Some("9.9"), Phase::Running));
+    assert_eq!(state.permission_mode, Some(PermissionMode::Plan));
+}
+
+#[tokio::test]
+async fn options_are_checked_also_when_the_cli_runs_already() {
+    use oarlock_agent::tool::{Tool, ToolServer};
+    let server = || ToolServer::new("calc").tool(Tool::new("pi", async || 3.5));
+    let stdio = || oarlock_agent::options::StdioServer::new("x");
+    for options in [
+        Options::new().fork_session(true),
+        Options::new().initialize_field("subtype", json!("x")),
+        Options::new().env("A=B", "c"),
+        Options::new().tool_server(server()).tool_server(server()),
+        Options::new().tool_server(server()).mcp_server("calc", stdio()),
+    ] {
+        let (transport, mut cli) = support::pipes();
+        let error = options.connect_over(transport).await.err().unwrap();
+        assert!(matches!(error, Error::Option { .. }), "{error}");
+        assert!(cli.hear_or_end().await.is_none(), "nothing was said");
+    }
+}
+
+#[test]
+fn a_runtime_that_goes_down_ends_the_session_for_those_who_wait_elsewhere() {
+    let first = tokio::runtime::Runtime::new().unwrap();
+    let (session, events, _cli) = first.block_on(session(Options::new()));
+    first.shutdown_background();
+    let second = tokio::runtime::Runtime::new().unwrap();
+    second.block_on(async {
+        soon(session.wait()).await;
+        assert!(soon(session.interrupt()).await.is_err());
+        assert!(soon(session.send("x")).await.is_err());
+        assert_eq!(soon(tags(events)).await, ["! the session is over"]);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_ever_for_a_cli_that_has_stopped_listening() {
+    let (session, events, mut cli) = session(Options::new()).await;
+    cli.state("running").await;
+    cli.stop_listening();
+    // The first one finds out.
+    assert!(session.interrupt().await.is_err());
+    assert!(matches!(session.interrupt().await, Err(Error::Closed)));
+    assert!(matches!(session.send("x").await, Err(Error::Closed)));
+    // What runs comes to its end all the same.
+    cli.result().await;
+    cli.state("idle").await;
+    cli.fall_silent();
+    assert_eq!(tags(events).await, ["system", "result", "system"]);
 }
 
 #[tokio::test]

@@ -7,7 +7,10 @@
 use std::{
     fmt, fs,
     path::{Component, Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use ignore::{
@@ -49,6 +52,11 @@ pub const DEFAULT_RULES: &[&str] = &[
     "**/.claude/ide",
     "**/oarlock/engines",
 ];
+
+/// [`DEFAULT_RULES`], compiled when the first file is asked about: that is most of the work of a start and of its memory,
+/// and an engine that has nothing to share needs neither.
+static DEFAULTS: LazyLock<Gitignore> =
+    LazyLock::new(|| compile(DEFAULT_RULES, true, &Origin::Default).expect("built-in rules are well-formed"));
 
 /// The default limit for one shared text.
 pub const DEFAULT_LIMIT: usize = 1024 * 1024;
@@ -125,7 +133,6 @@ pub enum Withheld {
 pub struct Consent {
     /// The workspace folders as they were given, and their real paths.
     roots: Vec<PathBuf>,
-    defaults: Gitignore,
     user: Gitignore,
     project: Gitignore,
     git_ignored: bool,
@@ -151,7 +158,6 @@ impl Consent {
         }
         Ok(Self {
             roots: all_roots,
-            defaults: compile(DEFAULT_RULES, true, &Origin::Default)?,
             user: compile(&rules.user, false, &Origin::User)?,
             project: compile(&rules.project, false, &Origin::Project)?,
             git_ignored: rules.git_ignored,
@@ -240,7 +246,7 @@ impl Consent {
             Match::Whitelist(_) => return Ok(()),
             Match::None => {}
         }
-        if let Match::Ignore(rule) = self.defaults.matched_path_or_any_parents(name, is_dir) {
+        if let Match::Ignore(rule) = DEFAULTS.matched_path_or_any_parents(name, is_dir) {
             return withheld(rule, Origin::Default);
         }
         if let Some(root) = root.filter(|_| self.git_ignored)

@@ -8,8 +8,8 @@ Exit codes:
   0  done
   1  it failed; the message says what and what to do
   2  the command line or a configuration file is wrong
-  3  there is no such thing: no `claude`, no engine for this directory, no such diff, client or session
-  4  the person or the engine refused (a rejected diff in `demo`, a tool that answered with an error, `q` in `run`)
+  3  there is no such thing: no `claude`, engine, diff, client or session
+  4  somebody refused: a rejected diff in `demo`, a tool's error, `q` in `run`
   5  the API failed, or a login is needed (`run`)
   6  a limit was reached: turns, money, time (`run`)
 130  Ctrl-C, 143 a signal ended it (`run`)

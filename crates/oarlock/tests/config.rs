@@ -84,6 +84,7 @@ fn completions_and_manual_pages_are_made_from_the_commands() {
         let ran = home.run(&["completions", shell]);
         assert_eq!(ran.code, Some(0));
         assert!(ran.stdout.contains("claude"), "{shell}");
+        assert!(!ran.stdout.contains("reference"), "{shell} completes a hidden command");
     }
     let ran = home.run(&["man", home.at("man").to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -91,5 +92,29 @@ fn completions_and_manual_pages_are_made_from_the_commands() {
         let text = std::fs::read_to_string(home.at("man").join(page)).unwrap();
         assert!(text.contains(".TH"), "{page}");
     }
+    for (page, sections) in
+        [("oarlock.1", vec!["\"EXIT STATUS\""]), ("oarlock-run.1", vec!["\"EXIT STATUS\"", "EXAMPLES"])]
+    {
+        let text = std::fs::read_to_string(home.at("man").join(page)).unwrap();
+        for section in sections {
+            assert!(text.contains(&format!("\n.SH {section}\n.nf\n")), "{page} has no {section}");
+        }
+        assert!(!text.contains(".SH EXTRA") && text.contains("\n.fi\n.SH VERSION"), "{page}");
+    }
     assert_eq!(home.run(&["man", "/dev/null/x"]).code, Some(1));
+}
+
+#[test]
+fn the_built_in_ignore_rules_are_shown() {
+    let home = Home::new();
+    let shown = home.run(&["config"]).stdout;
+    assert!(
+        shown.contains("built in") && shown.contains("\".env*\"") && shown.contains("id_ed25519*"),
+        "{shown}"
+    );
+    let ignore = &home.run(&["config", "--json"]).json()["keys"]["share.ignore"];
+    assert!(
+        ignore["built_in"].as_array().is_some_and(|rules| rules.iter().any(|rule| rule == ".git")),
+        "{ignore}"
+    );
 }

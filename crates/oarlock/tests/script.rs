@@ -120,7 +120,37 @@ fn a_mistake_is_told_with_file_and_line() {
     let ran = script(&home, "[[turn]]\nsteps = [\n  { txet = \"x\" },\n]", &[]).output().expect("it ran");
     let stderr = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("script.toml: line 3: unknown field `txet`"), "{stderr}");
+    assert!(stderr.contains("script.toml: line 3: unknown field `txet`, did you mean `text`?"), "{stderr}");
+    let help = home.run(&["script", "--help"]).stdout;
+    assert!(help.contains("on_stop_blocked"), "the format is in the help: {help}");
+    let ran = home.run(&["script", "no-such.toml"]);
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(ran.stderr.matches("no-such.toml").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn a_launcher_takes_the_place_of_a_launcher_only() {
+    let home = Home::new();
+    let (path, launcher) = (home.write("a.toml", HELLO), home.at("claude"));
+    let (path, launcher) = (path.to_str().expect("a path"), launcher.to_str().expect("a path"));
+    for _ in 0..2 {
+        assert_eq!(home.run(&["script", path, "--as", launcher]).code, Some(0));
+    }
+    let ran = home.run(&["script", path, "--as", path]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is there already"), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(path).expect("the script"), HELLO);
+}
+
+#[test]
+fn a_speed_that_is_none_is_refused() {
+    let home = Home::new();
+    let path = home.write("a.toml", HELLO);
+    for speed in ["0", "-1", "nan"] {
+        let ran = home.run(&["script", path.to_str().expect("a path"), "--speed", speed]);
+        assert_eq!(ran.code, Some(2), "{speed}");
+        assert!(ran.stderr.contains("--speed"), "{}", ran.stderr);
+    }
 }
 
 #[test]

@@ -113,7 +113,10 @@ fn none_says_where_there_may_be_some() {
     let home = Home::new();
     let ran = home.run(&["sessions", "list"]);
     assert_eq!(ran.code, Some(0));
-    assert!(ran.stdout.contains("no sessions of") && ran.stdout.contains("--all"), "{}", ran.stdout);
+    assert_eq!(ran.stdout, "", "what is no session is no line of the list");
+    assert!(ran.stderr.contains("no sessions of") && ran.stderr.contains("--all"), "{}", ran.stderr);
+    let ran = home.run(&["sessions", "list", "--tag", "mine"]);
+    assert!(ran.stderr.contains("no sessions with the tag `mine`"), "{}", ran.stderr);
     assert_eq!(home.run(&["sessions", "list", "--json"]).json(), json!({ "sessions": [] }));
     let ran = home.run(&["sessions", "show"]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
@@ -283,6 +286,20 @@ mod terminal {
             tui.wait_for_text("in a shell:", SOON).await.unwrap();
             let tui = launch(&home, "no-such-pager", &["sessions", "list"]).start().unwrap();
             tui.wait_for_text("Needles", SOON).await.unwrap();
+        });
+    }
+
+    #[test]
+    fn a_title_in_wide_characters_stays_in_its_line() {
+        let home = home();
+        let title = "漢".repeat(150);
+        assert_eq!(home.run(&["sessions", "rename", "000000a1", &title]).code, Some(0));
+        block_on(async {
+            let tui = launch(&home, "cat", &["sessions", "list"]).start().unwrap();
+            tui.wait_for_end(SOON).await.unwrap();
+            let screen = tui.screen();
+            let lines = screen.lines().filter(|line| line.contains('漢'));
+            assert_eq!(lines.count(), 1, "{screen}");
         });
     }
 }

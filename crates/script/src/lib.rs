@@ -52,3 +52,6 @@ pub use error::Error;
 pub use launch::Launch;
 pub use play::{Outcome, play};
 pub use script::Script;
+
+/// The page about the format of scripts, for programs that show it to their users.
+pub const FORMAT: &str = include_str!("../README.md");

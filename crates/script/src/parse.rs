@@ -119,7 +119,10 @@ pub(crate) fn scenario(text: &str) -> Result<Scenario, Error> {
     let reader = Reader { text };
     let document: Document = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        reader.complaint(at, format!("{}; see `oarlock script --help` for the format", error.message()))
+        reader.complaint(
+            at,
+            format!("{}; see `oarlock script --help` for the format", plainly(error.message())),
+        )
     })?;
     let turns = document.turn.into_iter().map(|turn| {
         let (steps, on_stop_blocked) = (reader.steps(turn.steps)?, reader.steps(turn.on_stop_blocked)?);
@@ -141,6 +144,37 @@ pub(crate) fn scenario(text: &str) -> Result<Scenario, Error> {
         initialize: document.initialize,
         turns: turns.collect::<Result<_, Error>>()?,
     })
+}
+
+/// A complaint of the TOML reader. Of an unknown field it lists all there are, where the one that was meant is enough.
+fn plainly(complaint: &str) -> String {
+    let mut names = complaint.split('`').skip(1).step_by(2);
+    let (true, Some(unknown)) = (complaint.starts_with("unknown field"), names.next()) else {
+        // The words of TOML, not of the reader.
+        let plain = complaint.replace("invalid type: map", "invalid type: a table");
+        return plain
+            .replace("expected a sequence", "expected a list")
+            .replace("expected a map", "expected a table");
+    };
+    let nearest = names.min_by_key(|name| distance(unknown, name));
+    match nearest.filter(|name| distance(unknown, name) <= 1 + unknown.chars().count() / 3) {
+        Some(meant) => format!("unknown field `{unknown}`, did you mean `{meant}`?"),
+        None => complaint.to_owned(),
+    }
+}
+
+/// How many characters have to be put in, taken out or changed to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (line, a) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
+        for (column, b) in other.chars().enumerate() {
+            let changed = diagonal + usize::from(a != b);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 struct Reader<'a> {
@@ -203,7 +237,7 @@ impl Reader<'_> {
                 thinking: table.thinking.take().ok_or_else(missing)?,
                 signature: table.signature.take().unwrap_or_else(|| "c2NyaXB0ZWQ=".to_owned()),
             },
-            "tool" => Act::Tools { tools: vec![self.tool(table)?], parallel: false },
+            "tool" => Act::Tools { tools: vec![self.tool(at, table)?], parallel: false },
             "tools" => {
                 let tools = table.tools.take().ok_or_else(missing)?.into_iter().map(|tool| {
                     let at = tool.span().start;
@@ -213,7 +247,7 @@ impl Reader<'_> {
                             self.complaint(at, "`tools` holds tool uses only: `{ tool = \"Bash\", … }`")
                         );
                     }
-                    let tool_use = self.tool(&mut tool)?;
+                    let tool_use = self.tool(at, &mut tool)?;
                     match tool.left_over() {
                         None => Ok(tool_use),
                         Some(field) => {
@@ -229,7 +263,7 @@ impl Reader<'_> {
             "structured_output" => {
                 table.tool = Some("StructuredOutput".to_owned());
                 table.input = table.structured_output.take();
-                Act::Tools { tools: vec![self.tool(table)?], parallel: false }
+                Act::Tools { tools: vec![self.tool(at, table)?], parallel: false }
             }
             "api_error" => Act::ApiError(ApiError {
                 status: table.api_error.take().ok_or_else(missing)?,
@@ -272,7 +306,10 @@ impl Reader<'_> {
             },
             "play" => Act::Play(table.play.take().ok_or_else(missing)?),
             "end" => Act::End(table.end.take().ok_or_else(missing)?),
-            "exit" => Act::Exit(table.exit.take().ok_or_else(missing)?),
+            "exit" => match table.exit.take().ok_or_else(missing)? {
+                code @ 0..=255 => Act::Exit(code),
+                _ => return Err(self.complaint(at, "an `exit` code is a number from 0 to 255")),
+            },
             "kill" => self.switch(at, name, table.kill.take(), Act::Kill)?,
             "stop_reading" => self.switch(at, name, table.stop_reading.take(), Act::StopReading)?,
             _ => self.switch(at, name, table.close_stdout.take(), Act::CloseStdout)?,
@@ -287,9 +324,16 @@ impl Reader<'_> {
         }
     }
 
-    fn tool(&self, table: &mut StepTable) -> Result<ToolUse, Error> {
+    fn tool(&self, at: usize, table: &mut StepTable) -> Result<ToolUse, Error> {
+        let name = table.tool.take().unwrap_or_default();
+        let is_table = table.input.as_ref().is_none_or(Value::is_object);
+        if !is_table && name != "StructuredOutput" {
+            return Err(
+                self.complaint(at, "the `input` of a tool is a table: `input = { command = \"ls\" }`")
+            );
+        }
         Ok(ToolUse {
-            name: table.tool.take().unwrap_or_default(),
+            name,
             id: table.id.take(),
             input: table.input.take().unwrap_or_else(|| Value::Object(Fields::new())),
             output: table.output.take(),

@@ -213,13 +213,17 @@ async fn the_version_is_printed_and_nothing_else() {
 
 #[test]
 fn mistakes_are_told_with_their_line() {
-    let mistakes: [(&str, usize, &str); 12] = [
+    let mistakes: [(&str, usize, &str); 16] = [
         (
             "[[turn]]\nsteps = [\n  { text = \"a\", tool = \"b\" },\n]",
             3,
             "both `text` and `tool`; make two steps",
         ),
-        ("[[turn]]\nsteps = [{ txet = \"a\" }]", 2, "unknown field `txet`"),
+        ("[[turn]]\nsteps = [{ txet = \"a\" }]", 2, "unknown field `txet`, did you mean `text`?"),
+        ("[[turns]]\nsteps = []", 1, "did you mean `turn`?"),
+        ("[turn]\nsteps = []", 1, "invalid type: a table, expected a list"),
+        ("[[turn]]\nsteps = [{ tool = \"Bash\", input = \"ls\" }]", 2, "the `input` of a tool is a table"),
+        ("[[turn]]\nsteps = [{ exit = 999 }]", 2, "from 0 to 255"),
         ("[[turn]]\nsteps = [{ text = 5 }]", 2, "invalid type"),
         ("version = 5", 1, "invalid type"),
         ("[[turn]]\n\nsteps = [{ text = \"a\", output = \"b\" }]", 3, "`output` does not belong"),

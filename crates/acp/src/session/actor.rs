@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use oarlock_agent::history::Transcript;
 use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
-use oarlock_agent::stream::{Content, Json, Message, PermissionMode, User};
+use oarlock_agent::stream::{Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
     AvailableCommands, ConfigOptions, CurrentMode, Empty, SessionInfoUpdate, SessionUpdate,
@@ -32,7 +32,7 @@ use crate::history::Replay;
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{cache, fault};
+use crate::{ask, cache, fault, prompt, tail};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -56,6 +56,8 @@ pub(super) enum Note {
     Chosen { order: Order, outcome: Result<(), Error>, whole: bool, responder: Responder },
     /// The CLI says more about itself than it did at its start.
     Known(Box<Known>),
+    /// The user should know this about the review of edits.
+    Review(String),
 }
 
 /// The CLI of a session.
@@ -128,6 +130,8 @@ pub(super) struct Actor {
     /// The turn that runs was answered already: what it still says is not for the client.
     muted: bool,
     title: Option<String>,
+    /// The user knows what is special about the review of edits.
+    told_of_review: bool,
 }
 
 impl Actor {
@@ -167,6 +171,7 @@ impl Actor {
             waiting: VecDeque::new(),
             muted: false,
             title: None,
+            told_of_review: false,
         }
     }
 
@@ -362,9 +367,9 @@ impl Actor {
         let (outgoing, messages) = mpsc::channel(1);
         self.tasks.spawn(send_all(session.clone(), messages));
         let known = Known::new(session.info(), None);
-        let is_news = self.choices.learn(&known);
+        let mut is_news = self.choices.learn(&known);
         if let Some(mode) = &session.info().current_permission_mode {
-            self.choices.set_mode(mode);
+            is_news |= self.choices.set_mode(mode);
         }
         if let Some(place) = &self.cache {
             cache::store(place, &known);
@@ -387,7 +392,7 @@ impl Actor {
         }
         if self.setups.is_empty() {
             if is_news {
-                self.tell_choices();
+                self.tell_mode();
                 self.tell_commands();
             }
         } else {
@@ -475,6 +480,9 @@ impl Actor {
     // ---- what the CLI says
 
     fn follow(&mut self, message: Message) {
+        if let Message::System(System::ElicitationComplete(done)) = &message {
+            ask::elicitation_complete(self.context(), done.elicitation_id.clone());
+        }
         let events: Vec<Event> = self.reducer.apply(message).collect();
         for event in events {
             self.show(event);
@@ -487,19 +495,24 @@ impl Actor {
         let ended = matches!(event, Event::TurnEnded(_));
         if self.muted {
             if matches!(event, Event::TurnStarted) {
-                // The one that was cancelled before it began.
-                self.interrupt(Vec::new(), Vec::new());
+                // The one that was cancelled before it began. Messages that came since are not meant.
+                self.interrupt_turn();
             }
         } else {
             self.screen.show(event);
         }
-        if let Some((request_id, situation)) = asked {
+        // A turn that was cancelled is not asked for: its questions are withdrawn with it.
+        if let Some((request_id, situation)) = asked.filter(|_| !self.muted) {
             // Whoever asks must find the call on the client's screen.
             self.flush();
             self.gate.show(&request_id, situation);
         }
         if ended {
             self.muted = false;
+            if let Some(error) = self.turns.take_unclaimed() {
+                self.screen.notice(NoticeLevel::Error, "Claude Code could not go on", Some(&error.message));
+            }
+            self.flush();
             self.tell_info();
         }
         if !answers.is_empty() {
@@ -513,8 +526,9 @@ impl Actor {
         match event {
             Event::Permission(permission) => {
                 let situation = Situation {
+                    cwd: self.request.cwd.clone(),
+                    mode: Some(PermissionMode::from(self.choices.modes().current_mode_id.as_str())),
                     modes: self.choices.available_modes(),
-                    context_used: self.screen.context_used(),
                     parent_tool_use_id: permission.call.parent_tool_use_id.clone(),
                 };
                 return Some((permission.request_id.clone(), situation));
@@ -543,6 +557,14 @@ impl Actor {
             Event::ToolResult { call: Some(call), result } => {
                 if let Some(file) = view::output_file(&call.name, result).filter(|_| call.name == "Bash") {
                     self.tails.add(&call.id, file.into());
+                }
+            }
+            Event::Task { change: TaskChange::Started, task } if task.kind == Some(TaskType::LocalBash) => {
+                // A command is a task when it is in the background, or has run for some seconds. Only the result of the
+                // former says where the output is.
+                if let Some(id) = &task.tool_use_id {
+                    let cwd = self.reducer.state().cwd.as_deref().unwrap_or(&self.request.cwd);
+                    self.tails.add(id, tail::place(Path::new(cwd), &self.cli_session, &task.id));
                 }
             }
             Event::Task { change: TaskChange::Ended, task } => {
@@ -580,7 +602,7 @@ impl Actor {
     fn prompt(&mut self, content: Content, responder: Responder) {
         let uuid = uuid::Uuid::new_v4().to_string();
         if self.title.is_none() {
-            self.title = title_of(&content.text());
+            self.title = title_of(&prompt::words(&content));
         }
         self.turns.prompt(&uuid);
         self.responders.insert(uuid.clone(), responder);
@@ -657,6 +679,13 @@ impl Actor {
         });
     }
 
+    /// Stops the turn that runs, and nothing else.
+    fn interrupt_turn(&self) {
+        let Cli::On { session, .. } = &self.cli else { return };
+        let session = session.clone();
+        self.tasks.spawn(async move { drop(session.interrupt().await) });
+    }
+
     fn choose(&mut self, id: &str, value: &Json, whole: bool, responder: Responder) {
         let order = match self.choices.order(id, value) {
             Ok(order) => order,
@@ -717,6 +746,13 @@ impl Actor {
     fn note(&mut self, note: Note) {
         match note {
             Note::Allowed(tool_use_id) => self.screen.allowed(&tool_use_id),
+            Note::Review(words) => {
+                // The CLI may be started many times; the user is told once.
+                if !std::mem::replace(&mut self.told_of_review, true) {
+                    self.screen.notice(NoticeLevel::Warning, "Edit review", Some(&words));
+                    self.flush();
+                }
+            }
             Note::Withdrawn(uuid) => {
                 let answers = self.turns.withdrawn(&uuid);
                 self.flush();
@@ -731,7 +767,7 @@ impl Actor {
                     cache::store(place, &known);
                 }
                 if self.choices.learn(&known) {
-                    self.tell_choices();
+                    self.tell_mode();
                 }
             }
         }

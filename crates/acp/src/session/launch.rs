@@ -17,6 +17,8 @@ use crate::{ask, review};
 
 /// What a CLI has to end by itself, and again after it was told to. A client's exit must leave nothing behind for long.
 const GRACE: Duration = Duration::from_millis(1200);
+/// How long the first turn may wait for an MCP server that does not come up, unless the user has set it.
+const MCP: Duration = Duration::from_secs(10);
 /// For the CLI's first answer.
 const START: Duration = Duration::from_secs(60);
 
@@ -35,6 +37,9 @@ pub(super) fn options(
         .replay_user_messages(true)
         .start_timeout(START)
         .close_grace(GRACE);
+    if std::env::var_os("MCP_TIMEOUT").is_none() {
+        options = options.mcp_timeout(MCP);
+    }
     for directory in directories(request) {
         options = options.add_dir(directory);
     }
@@ -53,7 +58,12 @@ pub(super) fn options(
         options = with_meta(options, meta);
     }
     if asker.context.settings.review_edits {
-        options = review::apply(options, asker);
+        let word;
+        (options, word) = review::apply(options, asker, &request.cwd);
+        if let Some(word) = word {
+            tracing::warn!("{word}");
+            let _ = notes.try_send(Note::Review(word));
+        }
     }
     Ok(with_questions(options, asker, gate, notes))
 }
@@ -71,10 +81,18 @@ fn with_questions(options: Options, asker: &Asker, gate: &Gate, notes: &mpsc::Se
             decision
         }
     });
+    let to_ask = asker.clone();
+    let options = options.on_elicitation(move |request| {
+        let asker = to_ask.clone();
+        async move { ask::elicitation(&asker, request.into_inner()).await }
+    });
+    if !asker.client().shows_forms() {
+        return options;
+    }
     let asker = asker.clone();
-    options.on_elicitation(move |request| {
+    options.supported_dialog_kinds(ask::DIALOGS).on_dialog(move |request| {
         let asker = asker.clone();
-        async move { ask::elicitation(&asker, request).await }
+        async move { ask::dialog(&asker, request.into_inner()).await }
     })
 }
 

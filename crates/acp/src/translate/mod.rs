@@ -2,11 +2,47 @@
 //!
 //! [`Screen`] is fed with events, live or from a transcript, and gives updates. Text that is ready together goes out
 //! together; everything is said once; both passes end in the same picture.
+//!
+//! | what | where |
+//! | --- | --- |
+//! | updates that wait, and how they are joined | [`queue`] |
+//! | a tool call's life | [`call`] |
+//! | what a call shows: title, content, result | [`face`], [`result`] |
+//! | diffs of files | [`diff`] |
+//! | commands, terminals, live output | [`command`] |
+//! | prompts of the past | [`said`] |
+//! | retries, limits, failures | [`notice`] |
+//! | compactions | [`compaction`] |
+//! | how full the context is | [`usage`] |
 
+mod call;
+mod command;
+mod compaction;
+mod diff;
+mod face;
+mod notice;
+mod queue;
+mod result;
+mod said;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use oarlock_agent::reduce::{Event, NoticeLevel};
-use oarlock_proto::acp::{ClientCapabilities, ContentBlock, ContentChunk, SessionUpdate};
+use oarlock_agent::reduce::{self, Event, MessageHead, NoticeLevel, TurnEnd};
+use oarlock_agent::stream::{Message, ResultKind, System, TodoStatus};
+use oarlock_proto::acp::{
+    ClientCapabilities, Plan, PlanEntry, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
+    ToolCallStatus,
+};
+use serde_json::json;
+
+use call::Call;
+use compaction::Compacting;
+use queue::{Queue, Voice, claude_code};
+use usage::Usage;
 
 /// Where events come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,52 +59,159 @@ pub(crate) struct Screen {
     client: Arc<ClientCapabilities>,
     cwd: String,
     pass: Pass,
-    updates: Vec<SessionUpdate>,
+    queue: Queue,
+    /// Calls that are not over, by id.
+    calls: HashMap<String, Call>,
+    plan: Vec<PlanEntry>,
+    usage: Usage,
+    compacting: Option<Compacting>,
+    /// Notices that are told once.
+    told: BTreeSet<String>,
 }
 
 impl Screen {
     /// An empty one.
     pub(crate) fn new(client: Arc<ClientCapabilities>, cwd: String, pass: Pass) -> Self {
-        Self { client, cwd, pass, updates: Vec::new() }
+        Self {
+            client,
+            cwd,
+            pass,
+            queue: Queue::default(),
+            calls: HashMap::new(),
+            plan: Vec::new(),
+            usage: Usage::default(),
+            compacting: None,
+            told: BTreeSet::new(),
+        }
     }
 
     /// Shows an event. Errors of the API are not shown live: they answer the prompt.
     pub(crate) fn show(&mut self, event: Event) {
-        let _ = (&self.client, &self.cwd, self.pass);
-        if let Event::Text { message, text, .. } = event {
-            self.updates.push(SessionUpdate::AgentMessageChunk(ContentChunk {
-                content: ContentBlock::text(text),
-                message_id: Some(message.id.clone()),
-                meta: None,
-            }));
+        match event {
+            Event::Text { message, text, .. } => self.say(Voice::Speaks, &message, text),
+            Event::Thinking { message, text, .. } => self.say(Voice::Thinks, &message, text),
+            Event::ToolAnnounced(call) => self.announce(&call),
+            Event::ToolCall(call) => self.call(&call),
+            Event::ToolProgress { id, elapsed, .. } => self.progress(&id, elapsed),
+            Event::ToolResult { result, .. } => self.result(&result),
+            Event::ToolCancelled(call) => self.cancelled(&call.id),
+            Event::Task { change, task } => self.task(change, &task),
+            Event::Plan(entries) => self.plan(&entries),
+            Event::Prompt(prompt) => self.prompt(&prompt),
+            Event::CommandOutput(text) => self.queue.tell(text, None),
+            Event::ApiFailed(failure) => {
+                if self.pass == Pass::Replay && failure.parent_tool_use_id.is_none() {
+                    self.queue.tell(failure.text, failure.uuid);
+                }
+            }
+            Event::Retry(retry) => self.retry(&retry),
+            Event::Notice(notice) => self.noticed(&notice),
+            Event::RateLimit(limit) => self.rate_limit(&limit),
+            Event::Compaction(compaction) => self.compact(compaction),
+            Event::Init(init) => self.usage.model_is(&init.model),
+            Event::ModelChanged(model) => self.usage.model_is(&model),
+            Event::MessageFinished(end) => {
+                if end.message.parent_tool_use_id.is_none() {
+                    let update = self.usage.message_finished(&end);
+                    self.push_usage(update);
+                }
+            }
+            Event::TurnEnded(end) => self.turn_ended(*end),
+            Event::Other(message) => {
+                if let Message::System(System::MemoryRecall(recall)) = *message {
+                    self.recalled(&recall);
+                }
+            }
+            // A block that breaks off and one that is taken back have been read already; what replaces them is a message of
+            // its own.
+            _ => {}
         }
-    }
-
-    /// A call was allowed by the user: it runs.
-    pub(crate) fn allowed(&mut self, tool_use_id: &str) {
-        let _ = tool_use_id;
-    }
-
-    /// A command has written something.
-    pub(crate) fn output(&mut self, tool_use_id: &str, text: &str) {
-        let _ = (tool_use_id, text);
     }
 
     /// Tells the user something that is not part of the conversation: a notice, or a line for clients without them.
     pub(crate) fn notice(&mut self, level: NoticeLevel, title: &str, description: Option<&str>) {
-        let _ = (level, title, description);
+        if self.pass == Pass::Live {
+            let update = notice::update(&self.client, level, title, description);
+            self.queue.push(update);
+        }
     }
-
-    /// No more is shown of the calls that are open: they have failed, as far as the client is concerned.
-    pub(crate) fn abandon(&mut self) {}
 
     /// How full the context is, in percent.
     pub(crate) fn context_used(&self) -> Option<u8> {
-        None
+        self.usage.percent()
     }
 
     /// Takes the updates that are ready to be sent.
     pub(crate) fn take(&mut self) -> Vec<SessionUpdate> {
-        std::mem::take(&mut self.updates)
+        self.queue.take()
     }
+
+    fn say(&mut self, voice: Voice, message: &Arc<MessageHead>, text: String) {
+        let is_main = message.parent_tool_use_id.is_none();
+        if !text.is_empty() && (is_main || self.client.has_meta("subagent-transcript")) {
+            self.queue.say(voice, message, text);
+        }
+    }
+
+    fn plan(&mut self, entries: &[reduce::PlanEntry]) {
+        let is_there = |entry: &&reduce::PlanEntry| entry.status != TodoStatus::Deleted;
+        let entries: Vec<_> = entries.iter().filter(is_there).map(plan_entry).collect();
+        if self.plan != entries {
+            self.plan.clone_from(&entries);
+            self.queue.plan(SessionUpdate::Plan(Plan { entries }));
+        }
+    }
+
+    fn turn_ended(&mut self, end: TurnEnd) {
+        self.close_compaction();
+        let update = self.usage.turn_ended(&end);
+        let Some(result) = end.result else { return };
+        if !end.spoke
+            && !result.is_error
+            && result.subtype == ResultKind::Success
+            && let Some(text) = result.result.filter(|text| !text.trim().is_empty())
+        {
+            self.queue.tell(text, None);
+        }
+        self.push_usage(update);
+    }
+
+    fn push_usage(&mut self, update: Option<oarlock_proto::acp::UsageUpdate>) {
+        if let Some(update) = update {
+            self.queue.push(SessionUpdate::UsageUpdate(update));
+        }
+    }
+
+    /// The CLI has looked at what it remembers.
+    fn recalled(&mut self, recall: &oarlock_agent::stream::MemoryRecall) {
+        let locations: Vec<_> = (recall.memories.iter())
+            .filter(|memory| memory.path.starts_with('/'))
+            .map(|memory| ToolCallLocation { path: memory.path.clone(), line: None })
+            .collect();
+        let texts = recall.memories.iter().filter_map(|memory| memory.content.clone());
+        let title = match recall.memories.len() {
+            1 => "Recalled a memory".to_owned(),
+            count => format!("Recalled {count} memories"),
+        };
+        self.queue.call(ToolCall {
+            tool_call_id: recall.uuid.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
+            title: Some(title),
+            kind: Some("read"),
+            status: Some(ToolCallStatus::Completed),
+            content: Some(texts.map(ToolCallContent::text).collect::<Vec<_>>())
+                .filter(|content| !content.is_empty()),
+            locations: Some(locations).filter(|locations| !locations.is_empty()),
+            meta: Some(claude_code(json!({ "toolName": "memory_recall" }))),
+            ..ToolCall::default()
+        });
+    }
+}
+
+fn plan_entry(entry: &reduce::PlanEntry) -> PlanEntry {
+    let (status, content) = match &entry.status {
+        TodoStatus::Completed => ("completed", &entry.content),
+        TodoStatus::InProgress => ("in_progress", entry.active_form.as_ref().unwrap_or(&entry.content)),
+        _ => ("pending", &entry.content),
+    };
+    PlanEntry { content: content.clone(), priority: "medium", status }
 }

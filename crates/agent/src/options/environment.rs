@@ -106,9 +106,21 @@ impl Options {
 }
 
 impl Environment {
-    /// The configuration directory that was set for the CLI.
+    /// The configuration directory that the CLI will use, as far as variables tell.
     pub(super) fn config_dir(&self) -> Option<PathBuf> {
-        self.changes.get(OsStr::new("CLAUDE_CONFIG_DIR"))?.clone().map(PathBuf::from)
+        let home = || self.get(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
+        let given = self.get("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        given.or_else(|| home().map(|home| PathBuf::from(home).join(".claude")))
+    }
+
+    /// A variable, as the CLI will see it.
+    fn get(&self, name: &str) -> Option<OsString> {
+        let value = match self.changes.get(OsStr::new(name)) {
+            Some(change) => change.clone(),
+            None if self.clear => None,
+            None => std::env::var_os(name),
+        };
+        value.filter(|value| !value.is_empty())
     }
 
     /// The changes to what is inherited.
@@ -143,4 +155,20 @@ fn check(name: &OsStr, value: Option<&OsStr>) -> Result<(), Error> {
         return refuse("env", format!("the value of {name:?} holds a NUL character"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_is_where_the_cli_will_look_for_it() {
+        let dir = |options: Options| options.environment.config_dir();
+        let home = Options::new().env_remove("CLAUDE_CONFIG_DIR").env("HOME", "/srv/me");
+        assert_eq!(dir(home.clone()), Some("/srv/me/.claude".into()));
+        assert_eq!(dir(home.clone().config_dir("/srv/other")), Some("/srv/other".into()));
+        assert_eq!(dir(home.config_dir("")), Some("/srv/me/.claude".into()), "an empty one is none");
+        assert_eq!(dir(Options::new().env_clear()), None, "nothing is inherited");
+    }
 }

@@ -291,6 +291,11 @@ impl Options {
 }
 
 impl Mcp {
+    /// Is there a server of this name?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.servers.contains_key(name)
+    }
+
     pub(super) fn arguments(&self, args: &mut Args) -> Result<(), Error> {
         if !self.servers.is_empty() {
             let mut servers = BTreeMap::new();

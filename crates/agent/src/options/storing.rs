@@ -50,7 +50,12 @@ impl Options {
         let is_id = uuid::Uuid::try_parse(session).is_ok();
         if is_id && !library.exists(session, &cwd) {
             let key = Key::new(Project::of(cwd).name(), session);
-            materialise(store.as_ref(), &key, &library, Existing::Keep).await?;
+            let load = materialise(store.as_ref(), &key, &library, Existing::Keep);
+            let limit = self.limits.start;
+            tokio::time::timeout(limit, load).await.map_err(|late| Error::Store {
+                action: format!("load session {session} within {limit:?} (see start_timeout)"),
+                source: late.into(),
+            })??;
         }
         Ok(())
     }

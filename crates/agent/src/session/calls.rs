@@ -12,7 +12,8 @@ use serde_json::json;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::hook::{HookCall, OnFailure, Registered};
+use crate::dialog::Question;
+use crate::hook::{HookCall, Registered};
 use crate::permission::{Decision, PermissionRequest};
 use crate::stream::hook::{HookMatcher, HookOutput};
 use crate::stream::{
@@ -21,6 +22,8 @@ use crate::stream::{
 };
 use crate::tool::{BoxFuture, Client, Server};
 
+/// The body of an answer, or why there is none.
+type Reply = Result<Json, String>;
 type Callback<A, R> = Arc<dyn Fn(A) -> BoxFuture<R> + Send + Sync>;
 
 /// Sends a message to the CLI in the name of one of the program's MCP servers.
@@ -34,9 +37,9 @@ pub(crate) struct Callbacks {
     pub(crate) permission_timeout: Option<Duration>,
     pub(crate) hooks: Vec<Registered>,
     pub(crate) servers: Vec<Arc<dyn Server>>,
-    pub(crate) elicitation: Option<Callback<Elicitation, reply::Elicitation>>,
-    pub(crate) dialog: Option<Callback<RequestUserDialog, Result<Json, String>>>,
-    pub(crate) other: Option<Callback<Request, Option<Result<Json, String>>>>,
+    pub(crate) elicitation: Option<Callback<Question<Elicitation>, reply::Elicitation>>,
+    pub(crate) dialog: Option<Callback<Question<RequestUserDialog>, Reply>>,
+    pub(crate) other: Option<Callback<Question<Request>, Option<Reply>>>,
 }
 
 impl Callbacks {
@@ -50,9 +53,7 @@ impl Callbacks {
                     hook_callback_ids: vec![format!("hook_{index}")],
                     // A little more than ours, so that our answer is the one that counts.
                     timeout: hook.timeout.map(|limit| (limit.as_secs() + 5).into()),
-                    on_failure: Some(
-                        if hook.on_failure == OnFailure::Block { "block" } else { "continue" }.into(),
-                    ),
+                    on_failure: Some(if hook.blocks_on_failure() { "block" } else { "continue" }.into()),
                     ..Default::default()
                 });
             }
@@ -115,6 +116,8 @@ impl Calls {
         if self.tasks.len() >= AT_ONCE {
             return Some(refuse(&request_id, "too many questions are open"));
         }
+        // An answer must be about what was asked last under its id.
+        self.withdraw(&request_id);
         let withdrawn = CancellationToken::new();
         let mut fallback = Fallback::Error;
         let id = request_id.clone();
@@ -147,9 +150,10 @@ impl Calls {
                     return Some(refuse(&request_id, &format!("there is no hook {}", hook.callback_id)));
                 };
                 let event = hook.input.event.clone();
-                let instead = move |reason: &str| match registered.hook.on_failure {
-                    OnFailure::Block => crate::hook::deny(&event, reason.into()),
-                    OnFailure::Continue => HookOutput::default(),
+                let blocks = registered.hook.blocks_on_failure();
+                let instead = move |reason: &str| match blocks {
+                    true => crate::hook::deny(&event, reason.into()),
+                    false => HookOutput::default(),
                 };
                 fallback = Fallback::Answer(body(&instead("the program's hook failed")));
                 let call = HookCall {
@@ -186,12 +190,14 @@ impl Calls {
             Request::Elicitation(ask) => match self.callbacks.elicitation.clone() {
                 Some(elicit) => {
                     fallback = Fallback::Answer(body(&decline()));
-                    Box::pin(async move { success(&id, &elicit(*ask).await) })
+                    let ask = Question::new(id.clone(), *ask).withdrawn_by(withdrawn.clone());
+                    Box::pin(async move { success(&id, &elicit(ask).await) })
                 }
                 None => return Some(line(success(&request_id, &decline()))),
             },
             Request::RequestUserDialog(ask) if self.callbacks.dialog.is_some() => {
                 let Some(show) = self.callbacks.dialog.clone() else { unreachable!("there is one") };
+                let ask = Question::new(id.clone(), ask).withdrawn_by(withdrawn.clone());
                 Box::pin(async move { answer(&id, show(ask).await) })
             }
             other => {
@@ -200,7 +206,8 @@ impl Calls {
                 let Some(callback) = self.callbacks.other.clone() else {
                     return Some(refuse(&request_id, &unknown));
                 };
-                Box::pin(async move { answer(&id, callback(other).await.unwrap_or(Err(unknown))) })
+                let ask = Question::new(id.clone(), other).withdrawn_by(withdrawn.clone());
+                Box::pin(async move { answer(&id, callback(ask).await.unwrap_or(Err(unknown))) })
             }
         };
         let task = self.tasks.spawn(work);
@@ -229,6 +236,8 @@ impl Calls {
             Err(error) => (error.id(), Err(error)),
         };
         let request_id = self.ids.remove(&id)?;
+        // A withdrawn question may have been asked anew under the same id: that one is still open.
+        self.open.get(&request_id).filter(|open| open.task.id() == id)?;
         let open = self.open.remove(&request_id)?;
         Some(match answer {
             Ok(answer) => line(answer),
@@ -275,7 +284,7 @@ fn success<T: serde::Serialize>(request_id: &str, value: &T) -> Json {
     envelope(&ControlResponse::success(request_id, Some(body(value))))
 }
 
-fn answer(request_id: &str, result: Result<Json, String>) -> Json {
+fn answer(request_id: &str, result: Reply) -> Json {
     envelope(&match result {
         Ok(body) => ControlResponse::success(request_id, Some(body)),
         Err(error) => ControlResponse::error(request_id, error),

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::future::pending;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,9 +84,13 @@ pub(crate) struct Driver {
     /// The program wanted the end, so a turn that it cuts short is no accident.
     told_to_end: bool,
     heard_at: Instant,
+    /// When it last took something of what we say.
+    wrote_at: Instant,
     status: Option<ExitStatus>,
     /// When the pipes are no longer waited for.
     last_words: Option<Instant>,
+    /// They were waited for, and nothing came.
+    is_silent: bool,
 }
 
 /// The queue is full.
@@ -140,8 +145,10 @@ impl Driver {
             stage: Stage::Open,
             told_to_end: false,
             heard_at: Instant::now(),
+            wrote_at: Instant::now(),
             status: None,
             last_words: None,
+            is_silent: false,
         }
     }
 
@@ -179,7 +186,7 @@ impl Driver {
                     _ => self.stderr = None,
                 },
                 () = self.queue.moved.notified() => {}
-                () = at(deadline) => {}
+                () = at(deadline) => self.waited(),
             }
         }
         if let Some(mirror) = &self.shared.mirror {
@@ -205,7 +212,10 @@ impl Driver {
                 self.told_to_end = true;
                 self.close();
             }
-            Command::Kill => self.kill(),
+            Command::Kill => {
+                self.told_to_end = true;
+                self.kill();
+            }
         }
     }
 
@@ -213,6 +223,7 @@ impl Driver {
         if self.stdin.is_some() {
             if let Some(uuid) = &message.uuid {
                 self.tracker.sent(uuid);
+                self.wrote_at = Instant::now();
                 self.lines.replays_wanted = self.shared.replays;
             }
             self.write(&message.line);
@@ -232,9 +243,15 @@ impl Driver {
             Ok(count) => {
                 self.unwritten.advance(count);
                 self.unflushed = count > 0;
+                self.wrote_at = Instant::now();
             }
-            // It reads no more. Why, its exit will tell.
-            Err(_) => self.close_stdin(),
+            // It reads no more. Why, its exit will tell; what it does may still come to its end.
+            Err(_) => {
+                self.close_stdin();
+                if self.stage == Stage::Open {
+                    self.stage = Stage::Finishing;
+                }
+            }
         }
         if self.unwritten.is_empty() {
             self.unwritten = BytesMut::new();
@@ -256,13 +273,17 @@ impl Driver {
             self.close_stdin();
         }
         let is_due = self.stage == Stage::Finishing && self.closing_at().is_some_and(|at| at <= now);
-        if is_due && self.unwritten.is_empty() {
+        if is_due {
             self.close();
         }
         match self.stage {
             // What was still to be written is, before the end.
             Stage::Closing(at) if at > now && self.unwritten.is_empty() && !self.unflushed => {
                 self.close_stdin()
+            }
+            Stage::Closing(at) if at <= now && self.is_at_work() => {
+                self.close_stdin();
+                self.stage = Stage::Closing(now + self.shared.limits.grace);
             }
             Stage::Closing(at) if at <= now => {
                 tracing::debug!("the CLI does not end by itself; asking it to");
@@ -277,21 +298,32 @@ impl Driver {
         }
     }
 
+    /// Does a turn run that nobody wanted to cut short?
+    fn is_at_work(&self) -> bool {
+        let running = self.tracker.closing(0) == Closing::NotYet;
+        running && !self.told_to_end && self.stdout.is_some() && !self.is_wedged()
+    }
+
+    /// One that does not answer will not end by itself either.
+    fn is_wedged(&self) -> bool {
+        self.shared.wedged.load(Ordering::Relaxed)
+    }
+
     /// When stdin may be closed, if nothing happens until then.
     fn closing_at(&self) -> Option<Instant> {
+        let quiet_since = self.heard_at.max(self.wrote_at);
         match self.tracker.closing(self.calls.len()) {
             Closing::NotYet => None,
             Closing::Now => Some(self.heard_at),
-            Closing::AfterSettling => Some(self.heard_at + SETTLE),
-            Closing::AfterTasks => Some(self.heard_at + self.shared.limits.background_wait),
+            Closing::AfterSettling => Some(quiet_since + SETTLE),
+            Closing::Unheard => Some(quiet_since + self.shared.limits.request),
+            Closing::AfterTasks => Some(quiet_since + self.shared.limits.background_wait),
         }
     }
 
     fn close(&mut self) {
         if matches!(self.stage, Stage::Open | Stage::Finishing) {
-            // One that does not answer will not end by itself either.
-            let wedged = self.shared.wedged.load(Ordering::Relaxed);
-            let grace = if wedged { Duration::ZERO } else { self.shared.limits.grace };
+            let grace = if self.is_wedged() { Duration::ZERO } else { self.shared.limits.grace };
             self.stage = Stage::Closing(Instant::now() + grace);
         }
     }
@@ -331,7 +363,8 @@ impl Driver {
     /// May more be read? Always when there is room; into a file when the program has stopped reading, or when an answer is
     /// awaited which may stand behind what it does not read.
     fn may_read(&mut self) -> bool {
-        if self.queue.has_room() {
+        // After its end there is little left to read, and it must not be lost.
+        if self.queue.has_room() || self.status.is_some() {
             self.full = None;
             return true;
         }
@@ -341,14 +374,15 @@ impl Driver {
             *full = Full { taken, since: now, stalled: false };
         }
         full.stalled |= now - full.since >= STALLED;
-        let awaited = full.stalled || !self.asked.is_empty() || self.status.is_some();
+        // Whoever gave up waiting has dropped its end.
+        let awaited = full.stalled || self.asked.values().any(|asker| !asker.is_closed());
         awaited && self.queue.can_spill()
     }
 
     /// When something must be looked at again.
     fn deadline(&self) -> Option<Instant> {
         let stage = match self.stage {
-            Stage::Finishing if self.unwritten.is_empty() => self.closing_at(),
+            Stage::Finishing => self.closing_at(),
             Stage::Closing(at) | Stage::Terminating(at) => Some(at),
             _ => None,
         };
@@ -363,6 +397,9 @@ impl Driver {
         });
         self.heard_at = Instant::now();
         self.shared.heard.fetch_add(count as u64, Ordering::Relaxed);
+        if count > 0 {
+            self.shared.wedged.store(false, Ordering::Relaxed);
+        }
         let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
         lines.split(count == 0, |piece| self.take(piece));
         lines.replays_wanted = self.shared.replays && self.tracker.awaits_replay();
@@ -408,7 +445,7 @@ impl Driver {
             }
             Ok(message) => {
                 if self.tracker.follow(&message) {
-                    self.shared.state.send_replace(self.tracker.state.clone());
+                    self.publish();
                 }
                 match (message, &self.shared.mirror) {
                     (Message::TranscriptMirror(frame), Some(mirror)) => return mirror.push(frame),
@@ -423,9 +460,21 @@ impl Driver {
         }
     }
 
+    /// Tells what is known now. What the first answer told stays until something newer is heard.
+    fn publish(&self) {
+        let mut next = self.tracker.state.clone();
+        self.shared.state.send_modify(|state| {
+            next.version = next.version.take().or(state.version.take());
+            next.permission_mode = next.permission_mode.take().or(state.permission_mode.take());
+            next.capabilities.append(&mut state.capabilities);
+            *state = next;
+        });
+    }
+
     fn murmured(&mut self, words: &[u8]) {
         self.tail.add(words);
-        let Some(listen) = &self.shared.on_stderr else { return };
+        let Some(told) = &self.shared.on_stderr else { return };
+        let listen = |line: &str| tell(told, line);
         self.murmur.extend_from_slice(words);
         while let Some(end) = memchr::memchr(b'\n', &self.murmur) {
             let line = self.murmur.split_to(end + 1);
@@ -437,11 +486,17 @@ impl Driver {
         }
     }
 
+    /// Nothing happened until the time that was set.
+    fn waited(&mut self) {
+        self.is_silent |= self.last_words.is_some_and(|at| at <= Instant::now());
+    }
+
     /// Has everything been heard?
     fn is_over(&self) -> bool {
         let ended = self.process.is_none() || self.status.is_some();
         let silent = self.stdout.is_none() && self.stderr.is_none();
-        let late = self.last_words.is_some_and(|at| at <= Instant::now());
+        // What is there is read, but not for ever: a child of the CLI's may write on.
+        let late = self.is_silent || self.last_words.is_some_and(|at| at + LAST_WORDS * 10 <= Instant::now());
         // Without a process there is nobody to signal: after the grace it is over.
         let gave_up = self.process.is_none() && matches!(self.stage, Stage::Terminating(_) | Stage::Killed);
         ended && (silent || late || gave_up)
@@ -453,18 +508,39 @@ impl Driver {
         let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
         lines.split(true, |piece| self.take(piece));
         self.calls.abort();
-        if let Some(listen) = self.shared.on_stderr.as_ref().filter(|_| !self.murmur.is_empty()) {
-            listen(&String::from_utf8_lossy(&self.murmur));
+        if let Some(told) = self.shared.on_stderr.as_ref().filter(|_| !self.murmur.is_empty()) {
+            tell(told, &String::from_utf8_lossy(&self.murmur));
         }
         let ours = matches!(self.stage, Stage::Terminating(_) | Stage::Killed);
         let idle = self.tracker.closing(0) != Closing::NotYet;
         let clean = exit.success() || (exit.code() == Some(1) && self.tracker.last_result_failed);
-        if !ours && !(clean && (idle || self.told_to_end)) {
+        if !((ours || clean) && (idle || self.told_to_end)) {
             self.queue.trouble(Error::Exited(exit.clone()));
         }
         tracing::debug!(code = exit.code(), "the CLI has ended");
         self.shared.end.send_replace(Some(End { exit, errors: std::mem::take(&mut self.tracker.errors) }));
         self.queue.end();
+    }
+}
+
+/// A session must end also when its task does not come to its end: it panicked, or the runtime goes down.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if self.shared.end.borrow().is_none() {
+            self.kill();
+            self.calls.abort();
+            self.queue.trouble(Error::Closed);
+            let exit = Exit::new(self.status, self.tail.text());
+            self.shared.end.send_replace(Some(End { exit, errors: Vec::new() }));
+            self.queue.end();
+        }
+    }
+}
+
+/// Whoever listens to stderr must not be able to end the session.
+fn tell(told: &crate::options::OnStderr, line: &str) {
+    if catch_unwind(AssertUnwindSafe(|| told(line))).is_err() {
+        tracing::warn!("the program's on_stderr panicked");
     }
 }
 

@@ -205,6 +205,7 @@ impl Options {
     /// When there is no `claude`, it does not start, an option is wrong, or it does not answer in time.
     pub async fn connect(self) -> Result<(Session, Events), Error> {
         let launch = self.launch()?;
+        self.check()?;
         self.bring_back().await?;
         let transport = match &self.spawn_with {
             Some(spawn) => spawn(launch)?,
@@ -215,12 +216,13 @@ impl Options {
 
     /// Begins a session with a CLI that runs already, or with something that speaks like one.
     ///
+    /// Options that become arguments or variables are checked as ever, but they have no effect: whoever started the CLI has
+    /// given it [its own](Self::launch).
+    ///
     /// # Errors
-    /// When it does not answer, or refuses.
+    /// When an option is wrong, or it does not answer, or refuses.
     pub async fn connect_over(self, transport: Transport) -> Result<(Session, Events), Error> {
-        for server in &self.callbacks.servers {
-            server.check()?;
-        }
+        self.check()?;
         let mut initialize = self.initialize();
         self.callbacks.announce(&mut initialize);
         let (session, events) = start(&self, transport);
@@ -303,10 +305,7 @@ async fn ask(
         Ok(Ok(Response::Success(success))) => Ok(success.response.unwrap_or_default()),
         Ok(Ok(Response::Error(failure))) => Err(Error::refused(subtype, failure)),
         Ok(Ok(other)) => Err(Error::Refused { subtype, reason: format!("{other:?}"), code: None }),
-        Ok(Err(())) => Err(match shared.end.subscribe().wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(end)) => Error::Exited(end.exit.clone()),
-            _ => Error::Closed,
-        }),
+        Ok(Err(())) => Err(over(shared, limit).await),
         Err(_) => {
             let silent = shared.heard.load(Ordering::Relaxed) == heard;
             if silent {
@@ -314,6 +313,16 @@ async fn ask(
             }
             Err(Error::NoAnswer { subtype, after: limit, silent })
         }
+    }
+}
+
+/// Why nothing can be said any more: how the CLI ended, which is known soon, if it does.
+async fn over(shared: &Shared, limit: Duration) -> Error {
+    let mut end = shared.end.subscribe();
+    let ended = tokio::time::timeout(limit, end.wait_for(Option::is_some)).await;
+    match ended.as_ref().map(|end| end.as_deref()) {
+        Ok(Ok(Some(end))) => Error::Exited(end.exit.clone()),
+        _ => Error::Closed,
     }
 }
 
@@ -326,7 +335,8 @@ impl Session {
     /// Sends a message to the model and gives its uuid. A turn begins when none runs; else the message is queued, or read
     /// by the model in the running turn.
     ///
-    /// It returns when the CLI's pipe has taken the message up, so a CLI that does not read holds the sender back.
+    /// It returns when the message is on its way. A CLI that does not read holds the sender back once some hundred kilobytes
+    /// wait for it.
     ///
     /// # Errors
     /// When the session is over.
@@ -340,7 +350,7 @@ impl Session {
         let (taken, was_taken) = oneshot::channel();
         let message = Outgoing { line, uuid: Some(uuid.clone()), taken };
         let gone = self.messages.send(message).await.is_err() || was_taken.await.is_err();
-        if gone { Err(self.over().await) } else { Ok(uuid) }
+        if gone { Err(over(&self.shared, self.shared.limits.request).await) } else { Ok(uuid) }
     }
 
     /// Asks the CLI anything, also what this crate does not know: [`Request::Unknown`] with the raw JSON.
@@ -416,7 +426,7 @@ impl Session {
     pub async fn wait(&self) -> Exit {
         match self.shared.end.subscribe().wait_for(Option::is_some).await.as_deref() {
             Ok(Some(end)) => end.exit.clone(),
-            // The runtime is going down.
+            // The sender lives as long as we do, so this does not happen.
             _ => Exit::new(None, String::new()),
         }
     }
@@ -425,11 +435,6 @@ impl Session {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.shared.end.borrow().is_some()
-    }
-
-    /// Why nothing can be done any more.
-    async fn over(&self) -> Error {
-        Error::Exited(self.wait().await)
     }
 
     /// Why the session could not begin, in the best words there are.

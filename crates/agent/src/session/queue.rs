@@ -47,6 +47,8 @@ struct Inner {
     bytes: usize,
     /// Lines that came after `items`.
     spill: Option<Spill>,
+    /// No file takes more: the disk is full. Forgotten when there is room again.
+    disk_failed: bool,
     limit: Buffer,
     /// The driver will put nothing more.
     ended: bool,
@@ -58,11 +60,21 @@ struct Inner {
     room_wanted: bool,
 }
 
-/// Lines in a file: written at its end, read from its beginning.
+/// What came after the items in memory, most of it in a file: written at its end, read from its beginning.
 struct Spill {
     file: File,
     read: u64,
     written: u64,
+    /// What is next, in order.
+    parts: VecDeque<Part>,
+}
+
+/// A part of what came after the items in memory.
+enum Part {
+    /// So many bytes in the file.
+    Lines(u64),
+    /// No line, or one that the file did not take.
+    Item(Item),
 }
 
 /// One end for each side.
@@ -79,6 +91,7 @@ impl Queue {
                 items: VecDeque::new(),
                 bytes: 0,
                 spill: None,
+                disk_failed: false,
                 limit,
                 ended: false,
                 abandoned: false,
@@ -98,13 +111,15 @@ impl Queue {
     pub(crate) fn has_room(&self) -> bool {
         let mut inner = self.lock();
         inner.room_wanted = !inner.abandoned && (inner.bytes >= inner.limit.memory || inner.spill.is_some());
+        inner.disk_failed &= inner.room_wanted;
         !inner.room_wanted
     }
 
     /// Is there room anywhere?
     pub(crate) fn can_spill(&self) -> bool {
         let inner = self.lock();
-        inner.spill.as_ref().map_or(0, |spill| spill.written - spill.read) < inner.limit.file
+        let used = inner.spill.as_ref().map_or(0, |spill| spill.written - spill.read);
+        !inner.disk_failed && used < inner.limit.file
     }
 
     /// How often something was taken: the reader lives while this grows.
@@ -129,6 +144,11 @@ impl Queue {
                 // Without a file the queue grows; the driver stops reading then, because there is no room.
                 Err(error) => tracing::warn!(%error, "failed to put unread messages into a file"),
             }
+            inner.disk_failed = true;
+            if let Some(spill) = &mut inner.spill {
+                spill.parts.push_back(Part::Item(Item::Lines(lines)));
+                return inner.wake();
+            }
         }
         inner.bytes += lines.len();
         inner.items.push_back(Item::Lines(lines));
@@ -139,8 +159,11 @@ impl Queue {
     pub(crate) fn trouble(&self, error: Error) {
         let mut inner = self.lock();
         if !inner.abandoned {
-            inner.restore();
-            inner.items.push_back(Item::Trouble(Box::new(error)));
+            let trouble = Item::Trouble(Box::new(error));
+            match &mut inner.spill {
+                Some(spill) => spill.parts.push_back(Part::Item(trouble)),
+                None => inner.items.push_back(trouble),
+            }
             inner.wake();
         }
     }
@@ -203,21 +226,44 @@ impl Inner {
     fn spill(&mut self, lines: &[u8]) -> std::io::Result<()> {
         let spill = match &mut self.spill {
             Some(spill) => spill,
-            none => none.insert(Spill { file: tempfile::tempfile()?, read: 0, written: 0 }),
+            none => none.insert(Spill {
+                file: tempfile::tempfile()?,
+                read: 0,
+                written: 0,
+                parts: VecDeque::new(),
+            }),
         };
         spill.file.seek(SeekFrom::Start(spill.written))?;
         spill.file.write_all(lines)?;
-        spill.written += lines.len() as u64;
+        let count = lines.len() as u64;
+        spill.written += count;
+        match spill.parts.back_mut() {
+            Some(Part::Lines(bytes)) => *bytes += count,
+            _ => spill.parts.push_back(Part::Lines(count)),
+        }
         self.wake();
         Ok(())
     }
 
-    /// Takes a piece back from the file, up to the last line end in it.
+    /// Takes a piece back, from the file up to the last line end in it.
     fn refill(&mut self) {
         let Some(spill) = &mut self.spill else { return };
+        let part = match spill.parts.pop_front() {
+            Some(Part::Lines(bytes)) => bytes,
+            Some(Part::Item(item)) => {
+                if let Item::Lines(lines) = &item {
+                    self.bytes += lines.len();
+                }
+                if spill.parts.is_empty() {
+                    self.spill = None;
+                }
+                return self.items.push_back(item);
+            }
+            None => return self.spill = None,
+        };
         let mut piece = BytesMut::new();
         let read = loop {
-            let left = spill.written - spill.read - piece.len() as u64;
+            let left = part - piece.len() as u64;
             if left == 0 {
                 break Ok(());
             }
@@ -240,19 +286,15 @@ impl Inner {
             self.items.push_back(Item::Trouble(Box::new(Error::Io { action, source })));
             return;
         }
-        spill.read += piece.len() as u64;
-        if spill.read == spill.written {
+        let count = piece.len() as u64;
+        spill.read += count;
+        if count < part {
+            spill.parts.push_front(Part::Lines(part - count));
+        } else if spill.parts.is_empty() {
             self.spill = None;
         }
         self.bytes += piece.len();
         self.items.push_back(Item::Lines(piece.freeze()));
-    }
-
-    /// Takes everything back from the file, so that what follows keeps its place. Rare: for troubles only.
-    fn restore(&mut self) {
-        while self.spill.is_some() {
-            self.refill();
-        }
     }
 }
 
@@ -287,10 +329,13 @@ mod tests {
             assert!(queue.lock().bytes <= 1101);
         }
         assert!(!queue.has_room() && queue.can_spill());
-        queue.trouble(Error::Closed);
-        want.extend_from_slice(format!("!{}\n", Error::Closed).as_bytes());
-        queue.put(line(5001));
-        want.extend_from_slice(&line(5001));
+        for n in [5001, 5002] {
+            queue.trouble(Error::Closed);
+            want.extend_from_slice(format!("!{}\n", Error::Closed).as_bytes());
+            queue.put(line(n));
+            want.extend_from_slice(&line(n));
+        }
+        assert!(queue.lock().bytes <= 1101, "a trouble brings nothing back into memory");
         queue.end();
         assert!(take_all(&queue).await == want);
         assert!(queue.has_room());
@@ -319,6 +364,23 @@ mod tests {
             let told = queue.moved.notified().now_or_never().is_some();
             assert_eq!(told, left == 4, "with {left} lines of 101 bytes left");
         }
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_is_full_costs_no_line_and_no_order() {
+        let queue = Queue::new(Buffer { memory: 1, file: 1 << 20 });
+        queue.put(line(0));
+        queue.put(line(1));
+        // A file that takes nothing more, but still gives what it has.
+        let mut held = tempfile::NamedTempFile::new().unwrap();
+        held.write_all(&line(1)).unwrap();
+        queue.lock().spill.as_mut().unwrap().file = File::open(held.path()).unwrap();
+        queue.put(line(2));
+        assert!(!queue.can_spill(), "the driver stops reading");
+        queue.put(line(3));
+        queue.end();
+        assert!(take_all(&queue).await == [line(0), line(1), line(2), line(3)].concat());
+        assert!(queue.has_room());
     }
 
     #[tokio::test]

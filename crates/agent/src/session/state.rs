@@ -12,15 +12,19 @@
 //! 4. No turn is owed: a background task that has ended wakes the model, so the turn with that `origin` is awaited.
 //!
 //! Then stdin is closed at once. When 1 or 4 alone do not hold the session must have been quiet for [`SETTLE`]: a CLI may
-//! drop a message (an interrupt) or not wake the model. A task that never ends holds stdin open for the option
-//! `background_wait` at most.
+//! drop a message (an interrupt) or not wake the model. A busy machine may let a CLI read late, so a message that no turn
+//! has followed yet is given the time of a control request (`request_timeout`). A task that never ends holds stdin open for the
+//! option `background_wait` at most.
+//!
+//! A CLI that works on after that is not cut short: only one that is idle and does not end is terminated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::stream::{CommandState, Message, PermissionMode, SessionState, System, TaskType};
 
-/// How long a session must be quiet when it is not sure that all is done.
+/// How long a session must be quiet when it is not sure that all is done. A message that nothing at all was heard of has
+/// the time of a control request.
 pub(crate) const SETTLE: Duration = Duration::from_millis(1500);
 
 /// What is known about a session, from all that the CLI has said.
@@ -79,6 +83,8 @@ pub(crate) enum Closing {
     AfterTasks,
     /// When nothing happens for a while.
     AfterSettling,
+    /// When the CLI does not take up what it was sent, although it had the time.
+    Unheard,
     /// Yes.
     Now,
 }
@@ -89,6 +95,8 @@ pub(crate) struct Tracker {
     pub(crate) state: State,
     /// Messages that were sent and not yet taken up.
     sent: BTreeSet<String>,
+    /// One was sent to an idle session, and no turn has begun since.
+    unheard: bool,
     /// The CLI tells its state, so results need not be taken for it.
     tells_state: bool,
     /// A background task has ended, and the turn that tells the model has not yet come.
@@ -103,6 +111,7 @@ impl Tracker {
     /// A message is on its way.
     pub(crate) fn sent(&mut self, uuid: &str) {
         self.sent.insert(uuid.to_owned());
+        self.unheard |= self.state.phase == Phase::Idle;
     }
 
     /// Is there a message whose replay is awaited?
@@ -128,6 +137,7 @@ impl Tracker {
             Message::Result(result) => {
                 self.last_result_failed = result.is_error;
                 self.errors = result.errors.clone().unwrap_or_default();
+                self.unheard = false;
                 if result.origin.is_some() {
                     self.wake_owed = false;
                 }
@@ -153,6 +163,7 @@ impl Tracker {
                 state.permission_mode = Some(init.permission_mode.clone());
                 state.version = Some(init.claude_code_version.clone());
                 state.capabilities.extend(init.capabilities.iter().flatten().cloned());
+                self.unheard = false;
                 if !self.tells_state {
                     state.phase = Phase::Running;
                 }
@@ -168,6 +179,7 @@ impl Tracker {
                     SessionState::RequiresAction => Phase::RequiresAction,
                     _ => Phase::Running,
                 };
+                self.unheard &= state.phase == Phase::Idle;
             }
             System::TaskStarted(started) => {
                 let task = Task {
@@ -193,11 +205,17 @@ impl Tracker {
                 }
             }
             System::BackgroundTasksChanged(changed) => {
-                for listed in &changed.tasks {
-                    if let Some(task) = state.tasks.get_mut(&listed.task_id) {
+                // The list is whole: what is no longer on it has ended, although nobody may have said so (`/clear`).
+                let owed = &mut self.wake_owed;
+                state.tasks.retain(|id, task| {
+                    if changed.tasks.iter().any(|listed| listed.task_id == *id) {
                         task.in_background = Some(true);
+                        return true;
                     }
-                }
+                    let ended = task.in_background == Some(true);
+                    *owed |= ended;
+                    !ended
+                });
             }
             _ => return false,
         }
@@ -210,6 +228,8 @@ impl Tracker {
             Closing::NotYet
         } else if !self.state.tasks.is_empty() {
             Closing::AfterTasks
+        } else if self.unheard && !self.sent.is_empty() {
+            Closing::Unheard
         } else if self.wake_owed || !self.sent.is_empty() {
             Closing::AfterSettling
         } else {
@@ -242,7 +262,7 @@ mod tests {
     fn a_plain_turn_closes_when_it_is_idle_and_not_before() {
         let mut tracker = Tracker::default();
         tracker.sent("m");
-        assert_eq!(tracker.closing(0), Closing::AfterSettling, "the message may not have been read");
+        assert_eq!(tracker.closing(0), Closing::Unheard, "the message may not have been read");
         follow(&mut tracker, &[RUNNING]);
         assert_eq!(tracker.closing(0), Closing::NotYet);
         follow(&mut tracker, &[r#"{"type":"user","isReplay":true,"uuid":"m","message":{}}"#, RESULT]);
@@ -285,6 +305,18 @@ mod tests {
         let listed = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"t"}]}"#;
         follow(&mut tracker, &[RUNNING, STARTED, listed, ENDED, RESULT, IDLE]);
         assert_eq!(tracker.closing(0), Closing::AfterSettling);
+    }
+
+    #[test]
+    fn a_background_task_that_is_no_longer_listed_holds_nothing_open() {
+        let mut tracker = Tracker::default();
+        let listed = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"t"}]}"#;
+        let none = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[]}"#;
+        follow(&mut tracker, &[RUNNING, STARTED, none]);
+        assert!(tracker.state.tasks.contains_key("t"), "it runs in the foreground");
+        follow(&mut tracker, &[listed, none, RESULT, IDLE]);
+        assert!(tracker.state.tasks.is_empty());
+        assert_eq!(tracker.closing(0), Closing::AfterSettling, "a turn may follow");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 
 /// A CLI made of two pipes.
 pub(crate) struct Cli {
-    heard: Lines<BufReader<DuplexStream>>,
+    heard: Option<Lines<BufReader<DuplexStream>>>,
     says: Option<DuplexStream>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Cli {
 pub(crate) fn pipes() -> (Transport, Cli) {
     let (stdout, says) = tokio::io::duplex(64 << 10);
     let (stdin, heard) = tokio::io::duplex(64 << 10);
-    (Transport::new(stdout, stdin), Cli { heard: BufReader::new(heard).lines(), says: Some(says) })
+    (Transport::new(stdout, stdin), Cli { heard: Some(BufReader::new(heard).lines()), says: Some(says) })
 }
 
 /// A session that has begun.
@@ -38,7 +38,7 @@ impl Cli {
 
     /// The next line, or `None` when stdin is closed.
     pub(crate) async fn hear_or_end(&mut self) -> Option<Value> {
-        let line = self.heard.next_line().await.expect("text");
+        let line = self.heard.as_mut().expect("it listens").next_line().await.expect("text");
         line.map(|line| serde_json::from_str(&line).expect("JSON"))
     }
 
@@ -92,6 +92,11 @@ impl Cli {
 
     pub(crate) async fn result(&mut self) {
         self.say(json!({"type": "result", "subtype": "success", "is_error": false, "result": "ok", "num_turns": 1})).await;
+    }
+
+    /// Closes its end of stdin.
+    pub(crate) fn stop_listening(&mut self) {
+        self.heard = None;
     }
 
     /// Closes stdout.

@@ -1,12 +1,18 @@
 //! `oarlock acp`: an agent for editors that speak the Agent Client Protocol.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use oarlock_acp::{Recorder, Settings, Tap, serve};
 use oarlock_agent::options::ThinkingDisplay;
+use oarlock_agent::program;
 use oarlock_wire::frame::Lines;
+
+use super::serve::stop_signal;
+use crate::config::Config;
+use crate::output;
 
 /// A message of a client may be so large: pictures are in it.
 const MAX_MESSAGE: usize = 64 << 20;
@@ -15,8 +21,8 @@ const MAX_MESSAGE: usize = 64 << 20;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The `claude` to drive; otherwise the one that is found
-    #[arg(long, value_name = "PATH")]
-    program: Option<PathBuf>,
+    #[arg(long, value_name = "PATH", alias = "program")]
+    claude: Option<PathBuf>,
     /// Let the `claude` of a session go when it has been idle for so many minutes; the next prompt brings it back (0: never)
     #[arg(long, value_name = "MINUTES", default_value_t = 30)]
     park_after: u64,
@@ -38,7 +44,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self, verbose: u8) -> anyhow::Result<()> {
+        match &self.log {
+            Some(path) => output::log_to_file(verbose, path)?,
+            None => output::log_to_stderr(verbose, false),
+        }
         if let Some(args) = &self.cli {
             return self.become_cli(args);
         }
@@ -47,21 +57,56 @@ impl Args {
 
     async fn serve(self) -> anyhow::Result<()> {
         let mut settings = Settings::default();
-        settings.program = self.program;
+        let claude = self.claude.clone();
+        settings.program = Arc::new(move || find(claude.as_deref()));
         settings.park_after = (self.park_after > 0).then(|| Duration::from_secs(self.park_after * 60));
         settings.review_edits = self.review_edits;
         settings.thinking = self.thinking.as_deref().map(ThinkingDisplay::from);
+        let stop = stop_signal()?;
         let lines = Lines::new(tokio::io::stdin(), tokio::io::stdout(), MAX_MESSAGE);
         let ended = match &self.trace {
-            Some(path) => serve(Tap::new(lines, Arc::new(Recorder::create(path)?)), settings).await,
-            None => serve(lines, settings).await,
+            Some(path) => serve(Tap::new(lines, recorder(path)?), settings, stop).await,
+            None => serve(lines, settings, stop).await,
         };
         tracing::info!(%ended, "done");
         Ok(())
     }
 
+    /// Replaces this program by the CLI, with its terminal and its arguments as they are.
     fn become_cli(&self, args: &[String]) -> anyhow::Result<()> {
-        let _ = args;
-        Ok(())
+        let program = find(self.claude.as_deref())?;
+        let mut command = std::process::Command::new(&program);
+        command.args(args);
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::CommandExt as _;
+            // It comes back only to say what went wrong.
+            let error = command.exec();
+            Err(anyhow::Error::new(error).context(format!("failed to start {}", program.display())))
+        }
+        #[cfg(not(unix))]
+        {
+            let status =
+                command.status().with_context(|| format!("failed to start {}", program.display()))?;
+            std::process::exit(status.code().unwrap_or(1))
+        }
     }
+}
+
+/// The `claude` to drive: the one that was named, the configured one, or the one that is found. The agent asks when it
+/// needs to know: a client's first question is answered before that.
+fn find(named: Option<&Path>) -> Result<PathBuf, oarlock_agent::Error> {
+    if let Some(path) = named {
+        return program::named("--claude", path);
+    }
+    let config = Config::read(&[]).unwrap_or_default();
+    match &config.claude_program.value {
+        Some(path) => program::named(&format!("claude.program ({})", config.claude_program.origin), path),
+        None => program::find(),
+    }
+}
+
+fn recorder(path: &Path) -> anyhow::Result<Arc<Recorder>> {
+    let recorder = Recorder::create(path);
+    Ok(Arc::new(recorder.with_context(|| format!("failed to make the recording {}", path.display()))?))
 }

@@ -18,7 +18,17 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::Cli::command(), "oarlock", &mut script);
+        clap_complete::generate(self.shell, &mut visible(), "oarlock", &mut script);
         Ok(std::io::stdout().write_all(&script)?)
     }
+}
+
+/// The program as its help shows it; hidden commands are nothing to complete.
+fn visible() -> clap::Command {
+    let whole = crate::Cli::command();
+    clap::Command::new("oarlock")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .args(whole.get_arguments())
+        .subcommands(whole.get_subcommands().filter(|command| !command.is_hide_set()))
 }

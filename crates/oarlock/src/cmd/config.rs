@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use oarlock_ide::consent::DEFAULT_RULES;
 use serde_json::{Map, Value, json};
 
 use crate::config::{self, Config, KEYS, Origin, Place};
@@ -66,6 +67,9 @@ fn show(config: &Config) -> anyhow::Result<()> {
             say!("\n{STRONG}[{section}]{STRONG:#}")?;
         }
         line(name, &(key.show)(config), (key.origin)(config))?;
+        if key.name == "share.ignore" {
+            built_in()?;
+        }
         for (rules, place) in sources.project_ignore.iter().filter(|_| key.name == "share.ignore") {
             line("  and", &json!(rules), &Origin::Project(place.clone()))?;
         }
@@ -77,6 +81,21 @@ fn show(config: &Config) -> anyhow::Result<()> {
         say!("{WARN}{ignored}{WARN:#}")?;
     }
     Ok(())
+}
+
+/// The rules that are there before anybody adds any, as many in a line as fit.
+fn built_in() -> anyhow::Result<()> {
+    let mut lines = vec![String::new()];
+    for rule in DEFAULT_RULES {
+        if lines.last().is_some_and(|line| line.len() + rule.len() > 72) {
+            lines.push(String::new());
+        }
+        let Some(line) = lines.last_mut() else { continue };
+        line.push_str(if line.is_empty() { "" } else { ", " });
+        line.push_str(&json!(rule).to_string());
+    }
+    say!("{:<20} {DIM}built in; !rule takes one back:{DIM:#}", "  and")?;
+    lines.iter().try_for_each(|line| say!("    {DIM}{line}{DIM:#}"))
 }
 
 fn line(name: &str, value: &Value, origin: &Origin) -> anyhow::Result<()> {
@@ -98,6 +117,7 @@ fn to_json(config: &Config) -> Value {
         });
         if key.name == "share.ignore" {
             let added = |(rules, place): &(Vec<String>, Place)| json!({ "value": rules, "origin": Origin::Project(place.clone()) });
+            about["built_in"] = json!(DEFAULT_RULES);
             about["added_by_projects"] = sources.project_ignore.iter().map(added).collect();
         }
         keys.insert(key.name.to_owned(), about);

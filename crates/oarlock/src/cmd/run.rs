@@ -38,7 +38,7 @@ use talk::{Answers, Start, Talk};
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// What to ask; `-` takes stdin alone
+    /// What to ask; `-` takes stdin alone, and a prompt that begins with `-` comes after `--`
     prompt: Option<String>,
     /// What is written to stdout
     #[arg(long, value_enum, default_value_t, alias = "output-format")]
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
     /// Seconds after which it is interrupted
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     timeout: Option<f64>,
     /// With `--output stream-json`: also pieces of messages while they are written
     #[arg(long)]
@@ -109,7 +109,10 @@ impl Args {
         super::block_on(self.talk(verbose))
     }
 
-    async fn talk(self, verbose: u8) -> anyhow::Result<()> {
+    async fn talk(mut self, verbose: u8) -> anyhow::Result<()> {
+        if self.prompt.is_none() {
+            self.prompt = self.session.take_prompt();
+        }
         let timeout = self.timeout.map(Duration::try_from_secs_f64).transpose();
         let timeout = timeout.map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
         let sees_asides = std::io::stderr().is_terminal();

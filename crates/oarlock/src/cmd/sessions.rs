@@ -15,7 +15,7 @@ use oarlock_agent::history::{Filter, Library, Transcript};
 use crate::exit::Failure;
 use crate::output::visible;
 
-/// What to do with sessions.
+/// List, read, search and change the sessions of Claude Code
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     List(list::Args),

@@ -84,9 +84,12 @@ fn a_schema_gives_its_value() {
     assert_eq!(value, serde_json::json!({"name": "bob", "age": 7}));
     let ran = stage.run(&["--schema", schema, "--output", "json", "who?"]);
     assert_eq!(ran.frames()[0]["structured_output"]["age"], 7);
-    for (schema, want) in
-        [("no-such-file", "failed to read"), ("{x", "not JSON"), ("a.json", "a JSON object is wanted")]
-    {
+    for (schema, want) in [
+        ("no-such-file", "failed to read"),
+        ("{x", "not JSON"),
+        ("[1]", "a JSON object is wanted"),
+        ("a.json", "a JSON object is wanted"),
+    ] {
         stage.sandbox.write("a.json", "[]").unwrap();
         let ran = stage.run(&["--schema", schema, "who?"]);
         assert_eq!(ran.code, Some(2), "{schema}");
@@ -254,4 +257,60 @@ fn a_reader_that_has_enough_is_no_failure() {
     let ran = ended(child);
     assert_eq!((ran.code, ran.signal), (Some(0), None), "{ran:?}");
     assert_eq!(stage.left_behind(), "");
+}
+
+#[test]
+fn a_prompt_that_begins_with_a_dash_comes_after_two() {
+    let stage = Stage::new("");
+    for prompt in ["- one\n- two", "-x", "--- so", "--not an option"] {
+        let ran = stage.run(&["--", prompt]);
+        assert_eq!(
+            (ran.code, ran.stdout.trim_end()),
+            (Some(0), format!("You said: {prompt}").as_str()),
+            "{ran:?}"
+        );
+    }
+    let ran = stage.run(&["--", "- one", "--brand-new", "value"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "You said: - one\n"), "{ran:?}");
+    let ran = stage.run(&["hi", "--", "- one"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn what_is_wrong_with_an_option_is_said_under_the_name_it_has_here() {
+    let stage = Stage::new("");
+    stage.sandbox.write("bad.json", "{x").unwrap();
+    stage.sandbox.write("good.json", "\u{feff}{}").unwrap();
+    for (arguments, want) in [
+        (["--fork", "hi"].as_slice(), "--fork: there is nothing to copy; say --resume or --continue"),
+        (&["--max-turns", "0", "hi"], "--max-turns: "),
+        (&["--max-budget-usd", "-1", "hi"], "--max-budget-usd: "),
+        (&["--timeout", "-1", "hi"], "--timeout: "),
+        (&["--session-id", "x", "hi"], "--session-id: it is no UUID"),
+        (&["--settings", "no-such.json", "hi"], "--settings: failed to read"),
+        (&["--settings", "bad.json", "hi"], "--settings: not JSON"),
+        (&["--mcp-config", "no-such.json", "hi"], "--mcp-config: failed to read"),
+        (&["--setting-sources", "user,usr", "hi"], "--setting-sources: \"usr\" is none of user, project"),
+    ] {
+        let ran = stage.run(arguments);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(want), "{}", ran.stderr);
+    }
+    assert_eq!(stage.run(&["--settings", "good.json", "hi"]).code, Some(0));
+    let ran = stage.run(&["--effort", "hihg", "hi"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("may not know the effort"), "{ran:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    let stage = Stage::new("");
+    let mut command = stage.command(&["hi"]);
+    command.stdout(std::fs::File::create("/dev/full").unwrap());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("failed to write the answer to stdout"), "{stderr}");
 }

@@ -319,3 +319,14 @@ async fn the_model_cannot_send_escape_sequences_to_the_terminal() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }
+
+#[tokio::test]
+async fn the_value_of_a_schema_stands_on_lines_of_its_own() {
+    let stage = Stage::turn(
+        r#"{ tool = "Bash", input = { command = "sleep 1" }, ask = false, lasts_ms = 700, output = "" }, { structured_output = { name = "bob" } }"#,
+    );
+    let tui = stage.open(r#"--schema '{"type":"object"}' go"#);
+    tui.wait_for_text("Ctrl-C interrupts", PATIENCE).await.unwrap();
+    let shown = ended(&tui, 0).await;
+    assert!(shown.lines().any(|line| line.trim_end() == r#"{"name":"bob"}"#), "{shown}");
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::stream::Json;
 
@@ -48,7 +49,7 @@ pub enum ElicitationResponse {
     /// The user has answered.
     Accept {
         /// What, by the names of the form's fields.
-        content: Option<BTreeMap<String, Json>>,
+        content: Option<BTreeMap<String, Value>>,
     },
     /// The user says no.
     Decline,

@@ -50,22 +50,25 @@ macro_rules! record {
             fn absorb(&mut self, fields: $crate::stream::record::Fields) -> u64 {
                 #[allow(non_camel_case_types, dead_code)]
                 enum At { $( $field, )* End }
-                #[allow(unused_mut)]
                 let mut seen = 0;
                 for (key, raw) in fields.0 {
-                    $(
-                        if key == $crate::stream::macros::wire_name!($field $($wire)?) {
-                            match $crate::stream::record::Slot::salvage(&raw, &mut self.extra, At::$field as u32) {
-                                Some(value) => {
-                                    self.$field = value;
-                                    seen |= 1 << At::$field as u32;
-                                }
-                                None => self.extra.push(key, raw),
+                    #[allow(unused_labels, reason = "a record may have no fields")]
+                    let taken: Option<u32> = 'taken: {
+                        $(
+                            if key == $crate::stream::macros::wire_name!($field $($wire)?) {
+                                let at = At::$field as u32;
+                                let fits = $crate::stream::record::Slot::salvage(
+                                    &mut self.$field, &raw, &mut self.extra, at,
+                                );
+                                break 'taken fits.then_some(at);
                             }
-                            continue;
-                        }
-                    )*
-                    self.extra.push(key, raw);
+                        )*
+                        None
+                    };
+                    match taken {
+                        Some(at) => seen |= 1 << at,
+                        None => self.extra.push(key, raw),
+                    }
                 }
                 seen
             }

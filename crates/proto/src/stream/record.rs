@@ -366,7 +366,9 @@ pub(crate) trait Slot: Sized {
         at: u32,
         again: bool,
     ) -> Result<(), A::Error>;
-    fn salvage(raw: &Json, extra: &mut Extra, at: u32) -> Option<Self>;
+    /// The second try. `false`: the value does not fit, and nothing has changed. One copy for each type is enough of
+    /// what hardly ever runs.
+    fn salvage(&mut self, raw: &Json, extra: &mut Extra, at: u32) -> bool;
     /// Does the protocol always send it?
     const ALWAYS: bool;
     /// Always sent, and was not there.
@@ -391,12 +393,16 @@ impl<T: Wire> Slot for Option<T> {
         Ok(())
     }
 
-    fn salvage(raw: &Json, extra: &mut Extra, at: u32) -> Option<Self> {
+    #[inline(never)]
+    fn salvage(&mut self, raw: &Json, extra: &mut Extra, at: u32) -> bool {
         if raw.is_null() {
             extra.mark(at);
-            return Some(None);
+            *self = None;
+            return true;
         }
-        T::salvage(raw).map(Some)
+        let Some(value) = T::salvage(raw) else { return false };
+        *self = Some(value);
+        true
     }
 
     const ALWAYS: bool = false;
@@ -426,8 +432,11 @@ impl<T: Wire + Default + PartialEq> Slot for T {
         map.next_value_seed(Place(self))
     }
 
-    fn salvage(raw: &Json, _: &mut Extra, _: u32) -> Option<Self> {
-        <T as Wire>::salvage(raw)
+    #[inline(never)]
+    fn salvage(&mut self, raw: &Json, _: &mut Extra, _: u32) -> bool {
+        let Some(value) = <T as Wire>::salvage(raw) else { return false };
+        *self = value;
+        true
     }
 
     const ALWAYS: bool = true;

@@ -3,10 +3,14 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, BufReader};
 
 use super::{Close, Frames, ReadError};
+
+/// How long the last lines may take to be read.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Messages over a reader and a writer, one a line. `\r\n` ends a line too, empty lines are passed over, and a last
 /// line without an end counts.
@@ -116,8 +120,12 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Frames for Lines
     fn start_close(&mut self, _close: &Close) {}
 
     async fn close(&mut self, _close: Close) {
-        let _ = std::future::poll_fn(|cx| self.poll_flush(cx)).await;
-        let _ = std::future::poll_fn(|cx| Pin::new(&mut self.writer).poll_shutdown(cx)).await;
+        let goodbye = async {
+            let _ = std::future::poll_fn(|cx| self.poll_flush(cx)).await;
+            let _ = std::future::poll_fn(|cx| Pin::new(&mut self.writer).poll_shutdown(cx)).await;
+        };
+        // A reader that has stopped reading cannot hold us.
+        let _ = tokio::time::timeout(GOODBYE, goodbye).await;
     }
 
     fn heard(&self) -> u64 {

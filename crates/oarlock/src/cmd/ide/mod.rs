@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::output::{json_line, say};
 use crate::target::Target;
 
-/// What to do with the engine.
+/// Talk to a running engine, or list the IDEs that Claude Code can find
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     List(list::Args),

@@ -11,7 +11,13 @@ use serde_json::Value;
 
 use crate::config::Config;
 use crate::exit::Failure;
+use crate::output::warn;
 use crate::program;
+
+/// Where settings can come from.
+const SOURCES: [&str; 3] = ["user", "project", "local"];
+/// Levels that `claude` knows. It passes over any other with a word that nobody sees.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// What `claude` is told. The names are its own where it has one.
 #[derive(clap::Args)]
@@ -45,10 +51,10 @@ pub(super) struct SessionArgs {
     #[arg(long, value_name = "LEVEL", help_heading = "Model")]
     effort: Option<String>,
     /// How many rounds with the model one prompt may take
-    #[arg(long, value_name = "N", help_heading = "Model")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Model")]
     max_turns: Option<u32>,
     /// How many dollars it may cost
-    #[arg(long, value_name = "DOLLARS", help_heading = "Model")]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true, help_heading = "Model")]
     max_budget_usd: Option<f64>,
     /// A system prompt in place of Claude Code's own
     #[arg(long, value_name = "TEXT", help_heading = "Model")]
@@ -109,6 +115,12 @@ pub(super) struct SessionArgs {
 }
 
 impl SessionArgs {
+    /// The prompt, when it comes after `--` because it begins with `-`. Options of `claude` begin with `--` and a name.
+    pub(super) fn take_prompt(&mut self) -> Option<String> {
+        let is_prompt = self.more.first().is_some_and(|word| !is_option(word));
+        is_prompt.then(|| self.more.remove(0))
+    }
+
     /// All of it as options of a session.
     pub(super) fn options(&self) -> anyhow::Result<Options> {
         let here = std::env::current_dir()?;
@@ -131,6 +143,9 @@ impl SessionArgs {
         options = with(options, &self.session_id, Options::session_id);
         options = with(options, &self.name, Options::title);
         options = with(options, &self.model, Options::model);
+        if let Some(effort) = self.effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
+            warn(&format!("claude may not know the effort {effort:?}; it knows {}", EFFORTS.join(", ")));
+        }
         options = with(options, &self.effort, |options, effort| options.effort(effort));
         options = with(options, &self.max_turns, Options::max_turns);
         options = with(options, &self.max_budget_usd, Options::max_budget_usd);
@@ -153,6 +168,12 @@ impl SessionArgs {
         }
         if let Some(sources) = &self.setting_sources {
             let sources = sources.split(',').map(str::trim).filter(|source| !source.is_empty());
+            if let Some(source) = sources.clone().find(|source| !SOURCES.contains(source)) {
+                return Err(Failure::usage(format!(
+                    "--setting-sources: {source:?} is none of {}",
+                    SOURCES.join(", ")
+                )));
+            }
             options = options.setting_sources(sources.map(SettingSource::from));
         }
         options = self.documents(options)?;
@@ -163,12 +184,19 @@ impl SessionArgs {
     fn documents(&self, mut options: Options) -> anyhow::Result<Options> {
         match self.settings.as_deref().map(Document::of) {
             Some(Document::Text(text)) => options = options.settings(object("--settings", text)?),
-            Some(Document::File(path)) => options = options.settings_file(path),
+            Some(Document::File(path)) => {
+                // Of a file that it cannot read, claude only says so, and goes on without its rules.
+                read("--settings", &path)?;
+                options = options.settings_file(path);
+            }
             None => {}
         }
         for config in &self.mcp_config {
             match Document::of(config) {
-                Document::File(path) => options = options.mcp_config_file(path),
+                Document::File(path) => {
+                    read("--mcp-config", &path)?;
+                    options = options.mcp_config_file(path);
+                }
                 Document::Text(text) => {
                     let mut config = object("--mcp-config", text)?.value();
                     let servers = config.get_mut("mcpServers").map(Value::take).unwrap_or(config);
@@ -214,6 +242,36 @@ impl SessionArgs {
     }
 }
 
+/// `--name` or `--name=value`.
+fn is_option(word: &str) -> bool {
+    let Some(name) = word.strip_prefix("--") else { return false };
+    let name = name.split('=').next().unwrap_or_default();
+    name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
+}
+
+/// What is wrong with an option, under the names that it has here.
+pub(super) fn complaint(option: &str, reason: &str) -> String {
+    let flag = match option {
+        "allowed_tools" => "--allow".to_owned(),
+        "continue_conversation" => "--continue".to_owned(),
+        "disallowed_tools" => "--disallow".to_owned(),
+        "extra_arg" => "the options after `--`".to_owned(),
+        "fallback_models" => "--fallback-model".to_owned(),
+        "fork_session" => "--fork".to_owned(),
+        "mcp_server" | "mcp_config_file" => "--mcp-config".to_owned(),
+        "output_schema" => "--schema".to_owned(),
+        "plugin" => "--plugin-dir".to_owned(),
+        "settings_file" => "--settings".to_owned(),
+        "title" => "--name".to_owned(),
+        option => format!("--{}", option.replace('_', "-")),
+    };
+    let reason = reason
+        .replace("say resume", "say --resume")
+        .replace("continue_conversation", "--continue")
+        .replace("fork_session", "--fork");
+    format!("{flag}: {reason}")
+}
+
 /// Sets an option when there is a value for it.
 fn with<T: Clone>(options: Options, value: &Option<T>, set: impl FnOnce(Options, T) -> Options) -> Options {
     match value {
@@ -230,7 +288,7 @@ enum Document<'a> {
 
 impl<'a> Document<'a> {
     fn of(value: &'a str) -> Self {
-        if value.trim_start().starts_with('{') {
+        if value.trim_start().starts_with(['{', '[']) {
             return Self::Text(value);
         }
         // `claude` may run in another directory.
@@ -242,13 +300,18 @@ impl<'a> Document<'a> {
 pub(super) fn json(option: &str, value: &str) -> anyhow::Result<Json> {
     match Document::of(value) {
         Document::Text(text) => object(option, text),
-        Document::File(path) => {
-            let text = std::fs::read_to_string(&path)
-                .with_context(|| format!("{option}: failed to read {}", path.display()))
-                .map_err(|error| Failure::usage(format!("{error:#}")))?;
-            object(option, &text).map_err(|error| Failure::usage(format!("{error} in {}", path.display())))
-        }
+        Document::File(path) => read(option, &path),
     }
+}
+
+/// The JSON object in a file.
+fn read(option: &str, path: &Path) -> anyhow::Result<Json> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{option}: failed to read {}", path.display()))
+        .map_err(|error| Failure::usage(format!("{error:#}")))?;
+    // Editors on Windows may begin a file with a byte order mark, and claude does not mind.
+    object(option, text.trim_start_matches('\u{feff}'))
+        .map_err(|error| Failure::usage(format!("{error} in {}", path.display())))
 }
 
 fn object(option: &str, text: &str) -> anyhow::Result<Json> {

@@ -101,7 +101,7 @@ impl Desk {
             .on_elicitation(move |request| {
                 let desk = self.clone();
                 async move {
-                    match desk.put(Body::Elicitation(Box::new(request))).await {
+                    match desk.put(Body::Elicitation(Box::new(request.into_inner()))).await {
                         Some(Answer::Elicitation(answer)) => answer,
                         _ => elicited(ElicitationAction::Cancel),
                     }

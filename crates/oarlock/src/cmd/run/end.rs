@@ -4,6 +4,7 @@ use oarlock_agent::Error;
 use oarlock_agent::reduce::ApiFailure;
 use oarlock_agent::stream::{AssistantError, ResultKind, TurnResult};
 
+use super::args;
 use crate::exit::{Failure, INTERRUPTED};
 use crate::output::visible;
 
@@ -59,7 +60,11 @@ pub(super) fn of_session(error: Error, is_resumed: bool) -> anyhow::Error {
             let error = fit(error);
             Failure::not_found(format!("{error}; `oarlock sessions list` shows the conversations there are"))
         }
-        Error::NoDirectory { .. } | Error::Option { .. } | Error::TooOld { .. } => Failure::usage(fit(error)),
+        Error::Option { option, reason } => Failure::usage(fit(args::complaint(option, &reason))),
+        Error::TooOld { flag, .. } => Failure::usage(fit(format!(
+            "claude does not know the option {flag}; correct it, or update claude (`claude update`)"
+        ))),
+        Error::NoDirectory { .. } => Failure::usage(fit(error)),
         Error::Login { .. } | Error::Api { .. } => Failure::api(fit(error)),
         error => anyhow::anyhow!("{}", fit(error)),
     }

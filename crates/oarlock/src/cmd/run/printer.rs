@@ -74,7 +74,8 @@ impl Printer {
     }
 
     fn failure(&self) -> io::Error {
-        io::Error::from(self.failed.get().copied().unwrap_or(io::ErrorKind::BrokenPipe))
+        let kind = self.failed.get().copied().unwrap_or(io::ErrorKind::BrokenPipe);
+        io::Error::new(kind, format!("failed to write the answer to stdout: {kind}"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use oarlock_agent::reduce::{Compaction, Event, view};
 use oarlock_agent::stream::Activity;
 
-use crate::output::visible;
+use crate::output::{fitting, visible};
 
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Roughly, to have a figure while a message is being written.
@@ -118,26 +118,6 @@ impl Progress {
     }
 }
 
-/// As much of a text as fits. Wide characters are taken for two columns, to be on the safe side.
-pub(super) fn fitting(text: &str, columns: usize) -> String {
-    let wide = |c: char| if c >= '\u{1100}' && !('\u{2000}'..='\u{2bff}').contains(&c) { 2 } else { 1 };
-    if text.chars().map(wide).sum::<usize>() <= columns {
-        return text.to_owned();
-    }
-    let mut used = 1;
-    let mut short: String = text
-        .chars()
-        .take_while(|&c| {
-            used += wide(c);
-            used <= columns
-        })
-        .collect();
-    if columns > 0 {
-        short.push('…');
-    }
-    short
-}
-
 /// `1234` as `1.2k`.
 pub(super) fn count(number: u64) -> String {
     match number {
@@ -183,12 +163,5 @@ mod tests {
         }
         progress.end();
         assert_eq!(progress.line(later, 80), None);
-    }
-
-    #[test]
-    fn wide_characters_take_two_columns() {
-        assert_eq!(fitting("漢字漢字", 8), "漢字漢字");
-        assert_eq!(fitting("漢字漢字", 7), "漢字漢…");
-        assert_eq!(fitting("abc", 0), "");
     }
 }

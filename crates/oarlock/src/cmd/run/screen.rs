@@ -50,7 +50,11 @@ impl Screen {
         for piece in pieces {
             match piece {
                 Piece::Answer(text) => self.write(Last::Answer, text).await?,
-                Piece::Raw(text) => self.printer.raw(text).await?,
+                Piece::Raw(text) => {
+                    self.clear().await?;
+                    self.break_line().await?;
+                    self.printer.raw(text).await?;
+                }
                 Piece::Aside(text) if self.has_asides => self.write(Last::Aside, text).await?,
                 Piece::Line(text) if self.has_asides => {
                     self.break_line().await?;

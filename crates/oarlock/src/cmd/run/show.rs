@@ -75,6 +75,8 @@ pub(super) struct Show {
     asked: HashSet<String>,
     /// Calls that somebody said no to.
     refused: HashSet<String>,
+    /// Calls whose tasks were told of as going on in the background.
+    in_background: HashSet<String>,
     /// A model and a mode have been told; from then on changes are worth a line.
     knows_model: bool,
     knows_mode: bool,
@@ -124,7 +126,10 @@ impl Show {
                 pieces
             }
             Event::Plan(plan) => plan_lines(plan),
-            Event::Task { change, task } if task.is_background => background(*change, task),
+            Event::Task { change, task } if task.is_background => {
+                self.in_background.extend(task.tool_use_id.clone());
+                background(*change, task)
+            }
             Event::Interrupted { .. } => vec![line(WARN, "interrupted")],
             Event::CommandOutput(text) if self.look.is_live => vec![Piece::Answer(Markdown::render(text))],
             Event::Retry(retry) => {
@@ -227,10 +232,20 @@ impl Show {
             return vec![];
         }
         let mut pieces = self.again(call, cwd);
+        if tool::is_hidden(&call.name) && !self.asked.contains(&call.id) {
+            // Without its line nobody would know what failed.
+            pieces.push(Piece::Line(tool::title(call, cwd)));
+        }
         let was_asked = self.asked.remove(&call.id);
         if self.refused.remove(&call.id) && result.is_error() {
             // The rest of it is for the model.
             pieces.push(line(DIM, "  └ refused"));
+        } else if tool::was_stopped(result) {
+            pieces.push(line(DIM, "  └ cancelled"));
+        } else if tool::is_in_background(call, result) {
+            if !self.in_background.remove(&call.id) {
+                pieces.push(line(DIM, "  └ goes on in the background"));
+            }
         } else if was_asked && tool::changes_files(&call.name) && !result.is_error() {
             pieces.push(line(DIM, "  └ done"));
         } else {

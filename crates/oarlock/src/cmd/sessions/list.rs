@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::pager::page;
 use super::{Scope, age, nothing, one_line, short, size};
-use crate::output::{DIM, GOOD, STRONG, json_line, note, say, visible};
+use crate::output::{DIM, GOOD, STRONG, fitting, json_line, note, visible};
 
 /// List sessions, the last one first
 ///
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     scope: Scope,
     /// How many; 0 for all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N", default_value_t = 50)]
     limit: usize,
     /// Only those with this tag
     #[arg(long)]
@@ -49,7 +49,14 @@ impl Args {
             return json_line(&json!({ "sessions": entries }));
         }
         if listed.is_empty() {
-            return say!("{}", nothing(self.scope.cwd()?.as_deref()));
+            let none = nothing(self.scope.cwd()?.as_deref());
+            note(&match &self.tag {
+                Some(tag) => {
+                    none.replacen("no sessions", &format!("no sessions with the tag `{}`", visible(tag)), 1)
+                }
+                None => none,
+            });
+            return Ok(());
         }
         page(|out| table(out, &listed, &live, self.scope.all))?;
         if sessions.next().is_some() {
@@ -79,7 +86,7 @@ fn table(
         let dot = if live.contains_key(&session.id) { format!("{GOOD}●{GOOD:#}") } else { " ".into() };
         let mut title = one_line(&session.title);
         if let Some(room) = room {
-            title = cut(&title, room);
+            title = fitting(&title, room);
         }
         let tag =
             session.tag.as_ref().map(|tag| format!(" {DIM}#{}{DIM:#}", one_line(tag))).unwrap_or_default();
@@ -101,17 +108,6 @@ fn row(session: &Summary, all: bool) -> [String; 5] {
     let place = if all { session.cwd.as_deref().unwrap_or(&session.project) } else { branch };
     let count = session.messages.map(|messages| messages.to_string()).unwrap_or_default();
     [short(&session.id).into(), age(session.modified), size(session.size), tail(&visible(place), 40), count]
-}
-
-/// At most so many characters of the beginning.
-fn cut(text: &str, room: usize) -> String {
-    match text.char_indices().nth(room) {
-        Some((at, _)) => {
-            let at = text[..at].char_indices().next_back().map_or(0, |(at, _)| at);
-            format!("{}…", text[..at].trim_end())
-        }
-        None => text.into(),
-    }
 }
 
 /// At most so many characters of the end, which tells paths apart.
@@ -143,9 +139,6 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_where_they_say_least() {
-        assert_eq!(cut("abcdef", 6), "abcdef");
-        assert_eq!(cut("abcdefg", 6), "abcde…");
-        assert_eq!(cut("ééééééé", 3), "éé…");
         assert_eq!(tail("/a/b/c", 6), "/a/b/c");
         assert_eq!(tail("/srv/me/work", 6), "…/work");
     }

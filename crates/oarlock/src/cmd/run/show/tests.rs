@@ -230,3 +230,41 @@ fn of_subagents_their_work_is_shown_indented() {
         {"type": "tool_result", "tool_use_id": "t2", "content": "1\tx"}]}}));
     assert_eq!(stage.read(), "- ● look around\n-   ● Read /w/a\n");
 }
+
+#[test]
+fn of_a_subagents_report_only_its_words_are_shown() {
+    let mut stage = Stage::live(ThinkingShown::Hide);
+    stage.tool("t1", "Task", json!({"description": "look", "prompt": "p", "subagent_type": "x"}));
+    let report =
+        json!({"status": "completed", "agentId": "a1", "content": [{"type": "text", "text": "Found it."}]});
+    stage.answers("t1", "[Subagent hand-back] Not for people.\n  Found it.\nagentId: a1", report, false);
+    assert_eq!(stage.read(), "- ● look\n-   └ Found it.\n");
+}
+
+#[test]
+fn a_call_that_ctrl_c_stopped_is_cancelled_and_the_models_instructions_are_not_shown() {
+    let mut stage = Stage::live(ThinkingShown::Hide);
+    stage.tool("t1", "Bash", json!({"command": "sleep 9"}));
+    let words = "The user doesn't want to proceed with this tool use. STOP what you are doing.";
+    stage.answers("t1", words, json!("User rejected tool use"), true);
+    assert_eq!(stage.read(), "- ● $ sleep 9\n-   └ cancelled\n");
+}
+
+#[test]
+fn a_call_that_goes_on_in_the_background_is_not_done() {
+    let mut stage = Stage::live(ThinkingShown::Hide);
+    let output = json!({"stdout": "", "stderr": "", "interrupted": false, "backgroundTaskId": "b1"});
+    stage.tool("t1", "Bash", json!({"command": "make"}));
+    stage.answers("t1", "Command running in background with ID: b1.", output, false);
+    assert_eq!(stage.read(), "- ● $ make\n-   └ goes on in the background\n");
+}
+
+#[test]
+fn a_tool_that_is_shown_in_another_way_is_named_when_it_fails() {
+    let mut stage = Stage::live(ThinkingShown::Hide);
+    stage.tool("t1", "TodoWrite", json!({"todos": []}));
+    stage.read();
+    stage.answers("t1", "No such tool available", json!("Error"), true);
+    let shown = stage.read();
+    assert!(shown.lines().count() == 2 && shown.starts_with("- ● "), "{shown}");
+}

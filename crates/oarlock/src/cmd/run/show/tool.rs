@@ -2,10 +2,10 @@
 
 use oarlock_agent::reduce::view::{self, ToolKind};
 use oarlock_agent::reduce::{ToolCall, ToolResult};
-use oarlock_agent::stream::ToolInput;
+use oarlock_agent::stream::{AgentOutput, ContentBlock, ToolInput, ToolOutput};
 
 use super::in_style;
-use crate::output::{BAD, DIM, STRONG, visible};
+use crate::output::{BAD, DIM, STRONG, fitting, visible};
 use crate::review;
 
 /// A result of more lines is cut in the middle.
@@ -46,7 +46,7 @@ pub(super) fn title(call: &ToolCall, cwd: Option<&str>) -> String {
 pub(super) fn plain_title(call: &ToolCall, cwd: Option<&str>) -> String {
     let title = visible(&view::title(call, cwd));
     let title = if matches!(call.typed_input(), ToolInput::Bash(_)) { format!("$ {title}") } else { title };
-    super::super::progress::fitting(&title, COLUMNS)
+    fitting(&title, COLUMNS)
 }
 
 /// What the model says about a command.
@@ -75,6 +75,32 @@ pub(super) fn result(call: &ToolCall, result: &ToolResult, is_full: bool) -> imp
     })
 }
 
+/// Was a call stopped by the person? What the CLI says of it is for the model.
+pub(super) fn was_stopped(result: &ToolResult) -> bool {
+    result.is_error() && result.text().starts_with("The user doesn't want to proceed with this tool use")
+}
+
+/// Does a call go on in the background? What the CLI says of it is for the model.
+pub(super) fn is_in_background(call: &ToolCall, result: &ToolResult) -> bool {
+    match result.typed_output(&call.name) {
+        Some(ToolOutput::Bash(output)) => output.background_task_id.is_some(),
+        Some(ToolOutput::Agent(output)) => matches!(output, AgentOutput::AsyncLaunched(_)),
+        _ => false,
+    }
+}
+
+/// What a result says to people. A subagent's report comes to the model in a frame of instructions.
+fn text_of(call: &ToolCall, result: &ToolResult) -> String {
+    let Some(ToolOutput::Agent(AgentOutput::Completed(report))) = result.typed_output(&call.name) else {
+        return view::output_text(call, result);
+    };
+    let texts = report.content.iter().filter_map(|block| match block {
+        ContentBlock::Text(block) => Some(block.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
 fn good(call: &ToolCall, result: &ToolResult, is_full: bool) -> Vec<String> {
     let changes = view::applied(call, result);
     if !changes.is_empty() {
@@ -86,7 +112,7 @@ fn good(call: &ToolCall, result: &ToolResult, is_full: bool) -> Vec<String> {
         });
         return diff.collect::<String>().lines().map(str::to_owned).collect();
     }
-    let text = view::output_text(call, result);
+    let text = text_of(call, result);
     let lines = text.lines().count();
     match view::kind(&call.name) {
         // Everybody can look into the file.
@@ -104,7 +130,7 @@ fn number(count: usize, what: &str) -> String {
 /// The beginning and the end of a long text.
 fn excerpt(text: &str, is_full: bool) -> impl Iterator<Item = String> {
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    let cut = |line: &str| visible(&super::super::progress::fitting(line, COLUMNS));
+    let cut = |line: &str| visible(&fitting(line, COLUMNS));
     let mut shown: Vec<String> = Vec::new();
     if is_full || lines.len() <= LINES {
         shown.extend(lines.iter().map(|line| if is_full { visible(line) } else { cut(line) }));

@@ -83,6 +83,8 @@ pub(crate) struct Turns {
     failure: Option<ApiFailure>,
     /// Subagents that were started by a turn whose prompt is open, and have not ended.
     subagents: BTreeSet<String>,
+    /// Why a turn failed that answers no prompt.
+    unclaimed: Option<ErrorObject>,
 }
 
 impl Turns {
@@ -197,6 +199,12 @@ impl Turns {
             }
             return Answers::new();
         }
+        if let Answer::Failed(error) = &outcome
+            && over.is_empty()
+            && end.result.is_some()
+        {
+            self.unclaimed = Some(error.clone());
+        }
         let mut answers = Answers::new();
         for uuid in over {
             answers.extend(self.answer(&uuid, &outcome));
@@ -205,6 +213,11 @@ impl Turns {
             answers.extend(self.release());
         }
         answers
+    }
+
+    /// Why a turn failed that answers no prompt: the user should hear of it all the same.
+    pub(crate) fn take_unclaimed(&mut self) -> Option<ErrorObject> {
+        self.unclaimed.take()
     }
 
     /// The subagents are done, and nothing more comes of it: what was held is answered.
@@ -393,3 +406,6 @@ fn quota(end: &TurnEnd) -> Option<Map<String, Value>> {
     let quota = json!({ "token_count": count(input, output, read, written), "model_usage": models });
     Some(Map::from_iter([("quota".to_owned(), quota)]))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! How full the context is, and what a turn cost.
+
+use std::collections::HashMap;
+
+use oarlock_agent::reduce::{MessageEnd, TurnEnd};
+use oarlock_proto::acp::{Cost, Meta, UsageUpdate};
+
+/// What fits, as long as nobody has said otherwise.
+const WINDOW: u64 = 200_000;
+/// What fits when the model's name says so.
+const LARGE_WINDOW: u64 = 1_000_000;
+/// How such a name ends.
+const LARGE: &str = "[1m]";
+
+/// How full the context is.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    /// The model that is chosen, as the CLI names it.
+    model: String,
+    /// The model that spoke last, as the API names it.
+    speaker: String,
+    used: Option<u64>,
+    /// What fits, by model, as turns have told.
+    windows: HashMap<String, u64>,
+    /// What was told last.
+    told: Option<(u64, u64)>,
+}
+
+impl Usage {
+    pub(super) fn model_is(&mut self, model: &str) {
+        self.model = model.to_owned();
+    }
+
+    /// A call of the API is over. Its tokens together are what fills the context.
+    pub(super) fn message_finished(&mut self, end: &MessageEnd) -> Option<UsageUpdate> {
+        let usage = &end.usage;
+        let counts = [
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_input_tokens,
+            usage.cache_creation_input_tokens,
+        ];
+        self.used = Some(counts.into_iter().flatten().sum());
+        if !end.message.model.is_empty() {
+            self.speaker.clone_from(&end.message.model);
+        }
+        self.told_anew().then(|| self.update(None))?
+    }
+
+    /// The conversation was replaced by a summary.
+    pub(super) fn compacted(&mut self, tokens: Option<u64>) -> Option<UsageUpdate> {
+        self.used = Some(tokens?);
+        self.told_anew().then(|| self.update(None))?
+    }
+
+    /// A turn is over, and tells what it cost and what fits into its models.
+    pub(super) fn turn_ended(&mut self, end: &TurnEnd) -> Option<UsageUpdate> {
+        for (model, usage) in end.result.iter().flat_map(|result| &result.model_usage).flatten() {
+            if let Some(window) = usage.context_window.filter(|window| *window > 0) {
+                self.windows.insert(bare(model).to_owned(), window);
+            }
+        }
+        let cost = (end.cost_usd > 0.0).then_some(Cost { amount: end.cost_usd, currency: "USD" });
+        (self.told_anew() || cost.is_some()).then(|| self.update(cost))?
+    }
+
+    pub(super) fn percent(&self) -> Option<u8> {
+        let share = self.used?.saturating_mul(100) / self.size().max(1);
+        Some(u8::try_from(share.min(100)).unwrap_or(100))
+    }
+
+    fn size(&self) -> u64 {
+        let model = if self.speaker.is_empty() { &self.model } else { &self.speaker };
+        // A large window is chosen by the name that the CLI has for the model; the API's does not tell.
+        let is_large = model.ends_with(LARGE) || self.model.ends_with(LARGE) && bare(&self.model) == model;
+        let known = self.windows.get(bare(model)).copied();
+        known.unwrap_or(if is_large { LARGE_WINDOW } else { WINDOW })
+    }
+
+    /// Is there something to tell?
+    fn told_anew(&mut self) -> bool {
+        let Some(used) = self.used else { return false };
+        let now = Some((used, self.size()));
+        std::mem::replace(&mut self.told, now) != now
+    }
+
+    fn update(&self, cost: Option<Cost>) -> Option<UsageUpdate> {
+        let model = Some(&self.speaker).filter(|model| !model.is_empty());
+        let meta = model.map(|model| Meta::from_iter([("_claude/model".to_owned(), model.as_str().into())]));
+        Some(UsageUpdate { used: self.used?, size: self.size(), cost, meta })
+    }
+}
+
+fn bare(model: &str) -> &str {
+    model.strip_suffix(LARGE).unwrap_or(model)
+}
