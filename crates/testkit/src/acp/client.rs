@@ -327,6 +327,23 @@ impl Client {
         Picture::of(&self.lines(), session)
     }
 
+    /// Waits until a user sees something in a session.
+    pub async fn seen(
+        &self,
+        session: &str,
+        what: &str,
+        mut wanted: impl FnMut(&Picture) -> bool,
+    ) -> Result<Picture> {
+        loop {
+            let mark = self.mark();
+            let picture = self.picture(session);
+            if wanted(&picture) {
+                return Ok(picture);
+            }
+            self.wait_after(mark, what, |_| true).await?;
+        }
+    }
+
     /// What the agent has written to stderr.
     #[must_use]
     pub fn stderr(&self) -> String {
