@@ -7,7 +7,7 @@ use oarlock_testkit::acp::{Abilities, Client, Reply};
 use oarlock_testkit::model::{Script, hold, text, tool};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{SLEEP, Stage, sleeps};
 use crate::turns::text_of;
 
 /// A cancelled prompt is answered within this.
@@ -40,7 +40,7 @@ pub(crate) async fn cancel(stage: Stage) -> Result<()> {
 /// While streaming, at once, during a tool, twice, and when idle.
 pub(crate) async fn acp_cancel_01_cancel_in_five_cases(stage: Stage) -> Result<()> {
     let held = holds(&stage);
-    let tool = stage.uses("tool", "Bash", json!({"command": "sleep 30", "description": "Sleep"}), "never");
+    let tool = stage.uses("tool", "Bash", json!({"command": SLEEP, "description": "Sleep"}), "never");
     let next = stage.says("next", "fine");
     let (client, session) = stage.open(Abilities::Zed).await?;
     // Idle.
@@ -82,26 +82,17 @@ pub(crate) async fn cancel_early(stage: Stage) -> Result<()> {
 }
 
 pub(crate) async fn cancel_tool(stage: Stage) -> Result<()> {
-    let prompt =
-        stage.uses("tool", "Bash", json!({"command": "sleep 4711", "description": "Sleep"}), "never");
+    let prompt = stage.uses("tool", "Bash", json!({"command": SLEEP, "description": "Sleep"}), "never");
     let next = stage.says("next", "hello again");
     let (client, session) = stage.open(Abilities::Zed).await?;
     let id = client.ask(&session, &prompt).await?;
     client.update("tool_call", |_| true).await?;
-    stage
-        .until("the command", || {
-            Ok(stage.sandbox.processes()?.iter().any(|line| line.starts_with("sleep 4711")))
-        })
-        .await?;
+    stage.until("the command", || sleeps(&stage)).await?;
     cancelled(&client, &session, &id).await?;
     let call = client.picture(&session).calls.pop().context("no call")?;
     ensure!(call.status() == "failed", "{call:?}");
     ensure!(!call.output.contains("doesn't want to proceed"), "the CLI's words to the model: {call:?}");
-    stage
-        .until("the command's end", || {
-            Ok(!stage.sandbox.processes()?.iter().any(|line| line.starts_with("sleep 4711")))
-        })
-        .await?;
+    stage.until("the command's end", || Ok(!sleeps(&stage)?)).await?;
     ensure!(text_of(&client, &session, &next).await? == "hello again");
     stage.end(client).await
 }

@@ -8,12 +8,12 @@ use oarlock_testkit::model::{Script, hold, text, tool};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::stage::{GONE, Stage};
+use crate::stage::{GONE, SLEEP, Stage, sleeps};
 use crate::turns::text_of;
 
 /// A session in the middle of a command, and another in the middle of a text.
 async fn busy(stage: &Stage) -> Result<Client> {
-    let run = tool("Bash", json!({"command": "sleep 4711", "description": "Sleep"}));
+    let run = tool("Bash", json!({"command": SLEEP, "description": "Sleep"}));
     let command = stage.script("command", Script::new().turn([run]));
     let held = stage.script("held", Script::new().turn([text("words"), hold("never")]));
     let (client, one) = stage.open(Abilities::Zed).await?;
@@ -21,8 +21,7 @@ async fn busy(stage: &Stage) -> Result<Client> {
     let two = client.new_session(stage.sandbox.work()).await?;
     client.ask(&two, &held).await?;
     client.seen(&two, "words", |picture| picture.text() == "words").await?;
-    let runs = || Ok(stage.sandbox.processes()?.iter().any(|line| line.starts_with("sleep 4711")));
-    stage.until("the command", runs).await?;
+    stage.until("the command", || sleeps(stage)).await?;
     Ok(client)
 }
 
@@ -56,12 +55,11 @@ pub(crate) async fn caa_1011_openclaw_70860_a_killed_agent_leaves_no_cli(stage: 
 }
 
 pub(crate) async fn closing_a_session_ends_its_commands(stage: Stage) -> Result<()> {
-    let run = tool("Bash", json!({"command": "sleep 4711", "description": "Sleep"}));
+    let run = tool("Bash", json!({"command": SLEEP, "description": "Sleep"}));
     let command = stage.script("command", Script::new().turn([run]));
     let (client, session) = stage.open(Abilities::Zed).await?;
     let id = client.ask(&session, &command).await?;
-    let runs = || Ok(stage.sandbox.processes()?.iter().any(|line| line.starts_with("sleep 4711")));
-    stage.until("the command", runs).await?;
+    stage.until("the command", || sleeps(&stage)).await?;
     client.call("session/close", json!({"sessionId": session})).await?.result()?;
     let answer = client.answered(&id).await?;
     ensure!(answer.stop_reason()? == "cancelled", "{answer:?}");
@@ -107,7 +105,9 @@ async fn come_and_go(stage: &Stage, prompt: &str, count: usize) -> Result<()> {
     }
     for id in asked {
         let answer = client.answered(&id).await?;
-        ensure!(matches!(answer.stop_reason()?, "end_turn" | "cancelled"), "{answer:?}");
+        let asked = client.lines().into_iter().find(|line| line.sent && line.message["id"] == id);
+        let reason = answer.stop_reason().with_context(|| format!("{asked:?}"))?;
+        ensure!(matches!(reason, "end_turn" | "cancelled"), "{answer:?}");
     }
     stage.until("the end of all CLIs", || Ok(stage.clis()?.is_empty())).await?;
     stage.end(client).await
@@ -126,7 +126,7 @@ pub(crate) async fn eight_real_sessions_come_and_go(stage: Stage) -> Result<()> 
 /// An idle CLI is let go; the next prompt brings it back in the same conversation.
 pub(crate) async fn an_idle_session_is_parked_and_comes_back(stage: Stage) -> Result<()> {
     let prompt = stage.says("hi", "hello");
-    let client = stage.agent_with(Abilities::Full, &["--park-after", "1s"]).await?;
+    let client = stage.agent_with(Abilities::Full, &["--park-after", "0.02"]).await?;
     let session = client.new_session(stage.sandbox.work()).await?;
     ensure!(text_of(&client, &session, &prompt).await? == "hello");
     let begin = Instant::now();

@@ -48,6 +48,8 @@ enum Reach {
     Both,
     /// Something that only the newest does.
     Newest,
+    /// Something that only the oldest does; the scripted CLI can, too.
+    Oldest,
     /// The scripted CLI, or a fake.
     Fake,
 }
@@ -60,6 +62,7 @@ impl Reach {
             Self::Real if !full => &[Program::Newest],
             Self::Real | Self::Both => &[Program::Newest, Program::Oldest],
             Self::Newest => &[Program::Newest],
+            Self::Oldest => &[Program::Scripted, Program::Oldest],
             Self::Fake => &[Program::Scripted],
         }
     }
@@ -135,13 +138,13 @@ const SCENARIOS: &[Scenario] = scenarios![
         acp_tool_01_acp_tool_02_acp_tool_03_edit Both,
         acp_tool_04_a_call_runs_after_its_permission Any,
         acp_perm_01_edit_reject Any,
-        acp_perm_01_edit_always Any,
+        acp_perm_01_edit_always Real,
         bash Both,
         bash_bare Real,
         acp_init_03_a_bare_client_gets_only_what_it_knows Real,
         bash_permission Real,
         search Real,
-        todo Any,
+        todo Oldest,
         acp_plan_01_tasks Real,
         subagent Any,
         subagent_full Real,

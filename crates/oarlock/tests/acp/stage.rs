@@ -17,6 +17,14 @@ use tokio::process::Command;
 /// How long the agent and all that it started may take to be gone.
 pub(crate) const GONE: Duration = Duration::from_secs(5);
 
+/// A command that lasts longer than any test. A plain `sleep` is refused by the newest CLI.
+pub(crate) const SLEEP: &str = "touch started; sleep 4711; true";
+
+/// Whether that command runs.
+pub(crate) fn sleeps(stage: &Stage) -> Result<bool> {
+    Ok(stage.sandbox.processes()?.iter().any(|line| line.starts_with("sleep 4711")))
+}
+
 /// Which `claude`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {

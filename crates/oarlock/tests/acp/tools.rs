@@ -245,7 +245,7 @@ pub(crate) async fn todo(stage: Stage) -> Result<()> {
     let prompt = stage.script("todo", script);
     let (client, session) = stage.open(Abilities::Zed).await?;
     let calls = calls(&client, &session, &prompt).await?;
-    ensure!(calls.iter().all(|call| call.status() == "failed"), "a list of tasks is no call: {calls:?}");
+    ensure!(calls.is_empty(), "a list of tasks is no call: {calls:?}");
     let plans = client.picture(&session).plans;
     ensure!(plans.len() == 2, "equal ones are told once: {plans:?}");
     ensure!(plans[1][0]["status"] == "completed" && plans[1][1]["status"] == "in_progress", "{plans:?}");
@@ -267,8 +267,9 @@ pub(crate) async fn acp_plan_01_tasks(stage: Stage) -> Result<()> {
     let (client, session) = stage.open(Abilities::Zed).await?;
     let calls = calls(&client, &session, &prompt).await?;
     let plans = client.picture(&session).plans;
-    // The newest CLI defers these tools; there the calls fail, and there is nothing to plan.
-    if calls.iter().all(|call| call.status() != "failed") {
+    // The newest CLI has no such tools.
+    if stage.is_oldest() {
+        ensure!(calls.is_empty(), "a list of tasks is no call: {calls:?}");
         let last = plans.last().context("no plan")?;
         ensure!(plans.len() <= 4 && last.as_array().map(Vec::len) == Some(2), "{plans:?}");
         ensure!(last[0]["status"] == "completed" && last[1]["status"] == "pending", "{last}");
@@ -446,7 +447,11 @@ pub(crate) async fn mcp_tools_have_readable_titles(stage: Stage) -> Result<()> {
     let (session, _) = stage.open_with(&client, json!({"mcpServers": [server]})).await?;
     let calls = calls(&client, &session, &prompt).await?;
     let call = calls.first().context("no call")?;
-    ensure!(!call.title().contains("mcp__") && call.title().contains("add"), "{}", call.title());
+    ensure!(
+        !call.title().contains("mcp__") && call.title().to_lowercase().contains("add"),
+        "{}",
+        call.title()
+    );
     ensure!(call.text().contains('5') && call.status() == "completed", "{call:?}");
     stage.end(client).await
 }

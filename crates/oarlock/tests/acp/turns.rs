@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use oarlock_testkit::acp::{Abilities, Client};
-use oarlock_testkit::model::{Block, Script, hold, text, thinking as thinks, tool};
+use oarlock_testkit::model::{Block, Script, hold, text as words, thinking as thinks, tool};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -41,7 +41,7 @@ pub(crate) async fn acp_wire_02_acp_prompt_01_text_streams_and_the_turn_ends(sta
 }
 
 pub(crate) async fn thinking(stage: Stage) -> Result<()> {
-    let script = Script::new().turn([thinks("Let me think about this."), text("Thought about it.")]);
+    let script = Script::new().turn([thinks("Let me think about this."), words("Thought about it.")]);
     let prompt = stage.script("thinking", script);
     let (client, session) = stage.open(Abilities::Zed).await?;
     let said = text_of(&client, &session, &prompt).await?;
@@ -54,11 +54,11 @@ pub(crate) async fn thinking(stage: Stage) -> Result<()> {
 pub(crate) async fn image(stage: Stage) -> Result<()> {
     const DOT: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    let words = stage.says("image", "seen");
+    let look = stage.says("image", "seen");
     let file = stage.given("a.txt", "one\n")?;
     let (client, session) = stage.open(Abilities::Zed).await?;
     let prompt = json!([
-        {"type": "text", "text": words},
+        {"type": "text", "text": look},
         {"type": "image", "data": DOT, "mimeType": "image/png"},
         {"type": "resource_link", "uri": format!("file://{file}"), "name": "a.txt"},
     ]);
@@ -75,8 +75,9 @@ pub(crate) async fn commands(stage: Stage) -> Result<()> {
     let said = text_of(&client, &session, "/context").await?;
     ensure!(said.matches("Context Usage").count() == 1, "once: {said}");
     ensure!(client.prompt(&session, "/compact").await?.stop_reason()? == "end_turn");
+    // One version says so itself, the other leaves it to the model.
     let said = text_of(&client, &session, "/nosuchcommand").await?;
-    ensure!(said.contains("nosuchcommand"), "{said}");
+    ensure!(said.contains("nosuchcommand") || said == "ok", "{said}");
     stage.end(client).await
 }
 
@@ -119,7 +120,7 @@ pub(crate) async fn compact_full(stage: Stage) -> Result<()> {
 
 /// Three prompts, the later ones sent while the first is still answered.
 pub(crate) async fn queue(stage: Stage) -> Result<()> {
-    let first = stage.script("first", Script::new().turn([text("one "), hold("go"), text("is done")]));
+    let first = stage.script("first", Script::new().turn([words("one "), hold("go"), words("is done")]));
     let second = stage.says("second", "two");
     let third = stage.says("third", "three");
     let (client, session) = stage.open(Abilities::Zed).await?;
@@ -239,8 +240,8 @@ pub(crate) async fn caa_871_caa_1027_a_steered_turn_ends_once(stage: Stage) -> R
     let prompt = stage.script(
         "steered",
         Script::new()
-            .turn([text("reading"), hold("go"), tool("Read", json!({"file_path": file}))])
-            .turn([text("done")]),
+            .turn([words("reading"), hold("go"), tool("Read", json!({"file_path": file}))])
+            .turn([words("done")]),
     );
     let (client, session) = stage.open(Abilities::Zed).await?;
     let id = client.ask(&session, &prompt).await?;
@@ -276,7 +277,7 @@ pub(crate) async fn zed_53438_zed_47928_a_prompt_during_a_turn_is_answered(stage
         "first",
         Script::new()
             .turn([tool("Bash", json!({"command": "sleep 1", "description": "wait"}))])
-            .turn([text("one")]),
+            .turn([words("one")]),
     );
     let second = stage.says("second", "two");
     let (client, session) = stage.open(Abilities::Zed).await?;
@@ -307,7 +308,7 @@ pub(crate) async fn zed_55501_a_usage_limit_leaves_the_session_usable(stage: Sta
 
 /// What `--thinking` says is what the CLI is started with.
 pub(crate) async fn zed_56375_thinking_can_be_asked_for(stage: Stage) -> Result<()> {
-    let prompt = stage.script("thinking", Script::new().turn([thinks("a summary"), text("said")]));
+    let prompt = stage.script("thinking", Script::new().turn([thinks("a summary"), words("said")]));
     let client = stage.agent_with(Abilities::Zed, &["--thinking", "summarized"]).await?;
     let session = client.new_session(stage.sandbox.work()).await?;
     client.prompt(&session, &prompt).await?.result()?;
@@ -340,7 +341,7 @@ pub(crate) async fn retries_are_told_while_they_happen(stage: Stage) -> Result<(
 pub(crate) async fn caa_62_max_turns_is_a_stop_reason(stage: Stage) -> Result<()> {
     let file = stage.given("a.txt", "one\n")?;
     let read = || tool("Read", json!({"file_path": file}));
-    let prompt = stage.script("turns", Script::new().turn([read()]).turn([read()]).turn([text("never")]));
+    let prompt = stage.script("turns", Script::new().turn([read()]).turn([read()]).turn([words("never")]));
     let client = stage.agent(Abilities::Zed).await?;
     let options = json!({"_meta": {"claudeCode": {"options": {"maxTurns": 1}}}});
     let (session, _) = stage.open_with(&client, options).await?;

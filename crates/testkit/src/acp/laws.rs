@@ -313,11 +313,19 @@ fn plans(lines: &[Line]) -> Vec<String> {
     complaints
 }
 
-/// Equal usages do not follow each other.
+/// Within a turn the same cost is not told twice.
 fn usage(lines: &[Line]) -> Vec<String> {
     let mut last: HashMap<&str, &Value> = HashMap::new();
     let mut complaints = Vec::new();
-    for (session, update) in updates(lines).filter(|(_, update)| kind(update) == "usage_update") {
+    for line in lines {
+        // A prompt begins a turn, and an answer may end one.
+        if line.sent || is_answer(line) {
+            last.clear();
+        }
+        let Some((session, update)) = update(line).filter(|(_, update)| kind(update) == "usage_update")
+        else {
+            continue;
+        };
         if last.insert(session, update) == Some(update) && update.get("cost").is_some() {
             complaints.push(format!("the same cost told twice: {update}"));
         }

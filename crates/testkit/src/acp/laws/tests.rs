@@ -118,6 +118,7 @@ fn equal_plans_and_costs_are_not_repeated() {
     assert_eq!(plans(&[plan("a"), plan("a")]).len(), 1);
     let cost = || shows(json!({"sessionUpdate": "usage_update", "used": 1, "cost": {"amount": 1}}));
     assert_eq!(usage(&[cost(), cost()]).len(), 1);
+    assert!(usage(&[cost(), prompt(), cost()]).is_empty(), "equal turns cost the same");
 }
 
 #[test]
