@@ -130,6 +130,8 @@ pub(super) struct Actor {
     /// The turn that runs was answered already: what it still says is not for the client.
     muted: bool,
     title: Option<String>,
+    /// The client has heard of the title.
+    title_told: bool,
     /// The user knows what is special about the review of edits.
     told_of_review: bool,
 }
@@ -171,6 +173,7 @@ impl Actor {
             waiting: VecDeque::new(),
             muted: false,
             title: None,
+            title_told: false,
             told_of_review: false,
         }
     }
@@ -551,7 +554,7 @@ impl Actor {
             }
             Event::SessionChanged { session_id, .. } => self.cli_session.clone_from(session_id),
             Event::TitleChanged(title) => {
-                self.title = Some(title.clone());
+                self.set_title(title.clone());
                 self.tell_info();
             }
             Event::ToolResult { call: Some(call), result } => {
@@ -592,7 +595,7 @@ impl Actor {
             }
             Command::Choose { id, value, whole, responder } => self.choose(&id, &value, whole, responder),
             Command::Titled(title) => {
-                self.title = Some(title);
+                self.set_title(title);
                 self.tell_info();
             }
             Command::Again { begin, request, responder } => self.again(begin, request, responder).await,
@@ -864,9 +867,16 @@ impl Actor {
         self.update(&SessionUpdate::ConfigOptionUpdate(ConfigOptions { config_options }));
     }
 
-    fn tell_info(&self) {
-        let updated_at = Some(jiff::Timestamp::now().to_string());
-        let info = SessionInfoUpdate { title: self.title.clone(), updated_at, meta: None };
+    fn set_title(&mut self, title: String) {
+        self.title_told &= self.title.as_deref() == Some(&title);
+        self.title = Some(title);
+    }
+
+    fn tell_info(&mut self) {
+        let updated_at = Some(format!("{:.3}", jiff::Timestamp::now()));
+        let title = self.title.clone().filter(|_| !self.title_told);
+        self.title_told |= title.is_some();
+        let info = SessionInfoUpdate { title, updated_at, meta: None };
         self.update(&SessionUpdate::SessionInfoUpdate(info));
     }
 }
