@@ -216,7 +216,7 @@ pub(crate) async fn caa_94_deny_rules_hold(stage: Stage) -> Result<()> {
 /// "Always" for a command holds for it, in this session and in the next; other commands are asked about.
 pub(crate) async fn caa_272_zed_37632_always_is_kept_within_its_scope(stage: Stage) -> Result<()> {
     let touch = |name: &str| tool("Bash", json!({"command": format!("touch {name}"), "description": "make"}));
-    let script = Script::new().turn([touch("a.txt")]).turn([touch("b.txt")]).turn([text("done")]);
+    let script = Script::new().turn([touch("a.txt")]).turn([touch("a.txt")]).turn([text("done")]);
     let prompt = stage.script("touch", script);
     let other = stage.uses("mkdir", "Bash", json!({"command": "mkdir made", "description": "make"}), "done");
     let (client, session) = stage.open(Abilities::Zed).await?;
@@ -225,7 +225,8 @@ pub(crate) async fn caa_272_zed_37632_always_is_kept_within_its_scope(stage: Sta
     ensure!(client.asks("session/request_permission").len() == 1, "asked again in the session");
     let next = client.new_session(stage.sandbox.work()).await?;
     client.prompt(&next, &prompt).await?.result()?;
-    ensure!(client.asks("session/request_permission").len() == 1, "asked again in the next session");
+    let asks = client.asks("session/request_permission");
+    ensure!(asks.len() == 1, "asked again in the next session: {asks:?}");
     client.policy(|ask| ask.choose("reject_once"));
     client.prompt(&next, &other).await?.result()?;
     ensure!(client.asks("session/request_permission").len() == 2, "it allows too much");

@@ -27,7 +27,11 @@ async fn busy(stage: &Stage) -> Result<Client> {
 
 pub(crate) async fn acp_end_01_the_end_of_stdin_ends_everything(stage: Stage) -> Result<()> {
     let client = busy(&stage).await?;
-    stage.end(client).await
+    let ended = client.end(GONE).await?;
+    ensure!(ended.status.success(), "{}", ended.status);
+    // Who closes stdin does not wait for answers.
+    stage.check(&ended, Abilities::Zed, true)?;
+    stage.all_gone().await
 }
 
 fn signal(client: &Client, signal: Signal) -> Result<()> {

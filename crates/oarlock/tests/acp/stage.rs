@@ -176,7 +176,7 @@ impl Stage {
     /// The laws, for an agent that is gone.
     pub(crate) fn check(&self, ended: &Ended, abilities: Abilities, cut_off: bool) -> Result<()> {
         if std::env::var_os("OARLOCK_ACP_SHOW").is_some() {
-            ended.lines.iter().for_each(|line| println!("{line:?}"));
+            ended.lines.iter().for_each(|line| println!("{:?} {}", line.sent, line.message));
         }
         let secrets: Vec<String> = self
             .sandbox
