@@ -1,5 +1,6 @@
 //! Sessions of the past, from the CLI's own transcripts: list, replay, fork, delete, titles.
 
+mod outputs;
 mod page;
 mod replay;
 #[cfg(test)]
@@ -114,7 +115,13 @@ pub(crate) fn delete(context: &Context, session_id: &str) -> Result<(), ErrorObj
 
 fn delete_in(library: &Library, session_id: &str) -> Result<(), ErrorObject> {
     for _ in 0..COPIES {
-        let deleted = library.open(session_id, None).and_then(|session| library.delete(&session, false));
+        let deleted = library.open(session_id, None).and_then(|session| {
+            match library.delete(&session, false) {
+                // It was ours, and is just going.
+                Err(Error::SessionOpen { pid, .. }) if is_ours(pid) => library.delete(&session, true),
+                deleted => deleted,
+            }
+        });
         match deleted {
             Ok(()) => {}
             Err(Error::NoSession { .. } | Error::NoSessionId { .. }) => return Ok(()),
@@ -122,6 +129,24 @@ fn delete_in(library: &Library, session_id: &str) -> Result<(), ErrorObject> {
         }
     }
     Ok(())
+}
+
+/// Was this process started by this program? The sessions of this program are closed before they are deleted, but a process
+/// that was killed may take a moment to be gone.
+fn is_ours(mut pid: u32) -> bool {
+    let parent = |pid: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in brackets may hold anything; behind it are the state and the parent.
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    for _ in 0..8 {
+        match parent(pid) {
+            Some(parent) if parent == std::process::id() => return true,
+            Some(parent) if parent > 1 => pid = parent,
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// `session/set_title`, `_session/rename`. Gives the title it has now.

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 
 use oarlock_agent::history::{Messages, Record, Subagent, Transcript};
 use oarlock_agent::reduce::{Event, Reducer};
-use oarlock_agent::stream::Message;
+use oarlock_agent::stream::{Content, Message, User};
 use oarlock_proto::acp::SessionUpdate;
 use oarlock_proto::jsonrpc::ErrorObject;
 
-use crate::fault;
+use super::outputs::Outputs;
 use crate::translate::Screen;
+use crate::{fault, review};
 
 /// Subagents can start subagents.
 const DEEPEST: usize = 8;
@@ -23,6 +24,7 @@ pub(crate) struct Replay {
     speakers: Vec<Speaker>,
     /// What is still to be read of subagents, by the call that started them.
     subagents: HashMap<String, Subagent>,
+    outputs: Outputs,
     pub(super) reducer: Reducer,
     screen: Screen,
     closed: bool,
@@ -46,6 +48,7 @@ impl Replay {
         Ok(Self {
             speakers: vec![Speaker { messages, call: None, held: None }],
             subagents: subagents.collect(),
+            outputs: Outputs::read(transcript.path()).unwrap_or_default(),
             reducer: Reducer::default(),
             screen,
             closed: false,
@@ -94,6 +97,7 @@ impl Replay {
             events.extend(self.reducer.close());
         }
         let mut message = record.message;
+        review::disguise(&mut message);
         match &mut message {
             Message::User(user) => {
                 user.parent_tool_use_id = call;
@@ -103,6 +107,12 @@ impl Replay {
             _ => {}
         }
         events.extend(self.reducer.apply(message));
+        for output in self.outputs.behind(&record.uuid) {
+            // Live, the CLI repeats it in the user's name.
+            let mut user = User::prompt(Content::Text(output));
+            user.is_replay = Some(true);
+            events.extend(self.reducer.apply(Message::User(Box::new(user))));
+        }
         events
     }
 }

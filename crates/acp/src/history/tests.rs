@@ -252,6 +252,24 @@ fn a_session_that_somebody_has_open_is_not_deleted() {
     assert!(path.exists());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_of_our_own_process_that_is_just_going_is_deleted() {
+    let desk = Desk::new();
+    let path = desk.write(1, "/work", &[user("x", None)]);
+    let notes = desk.dir.path().join("sessions");
+    fs::create_dir(&notes).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let note = json!({ "pid": child.id(), "sessionId": id(1) });
+    fs::write(notes.join("1.json"), note.to_string()).unwrap();
+    let deleted = delete_in(&desk.library, &id(1));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    deleted.unwrap();
+    assert!(!path.exists());
+    assert!(!is_ours(1) && !is_ours(u32::MAX));
+}
+
 #[test]
 fn a_title_is_the_one_that_the_cli_reads() {
     let desk = Desk::new();
@@ -423,6 +441,46 @@ fn acp_load_02_compactions_interruptions_and_errors_are_what_they_were_live() {
     assert_eq!(counted("Compaction"), 2, "the cut and the summary: {events:?}");
     assert_eq!(counted("ApiFailed"), 1, "{events:?}");
     assert_eq!(counted("Interrupted"), 1, "{events:?}");
+}
+
+#[test]
+fn acp_load_02_what_a_slash_command_wrote_is_shown_again() {
+    let desk = Desk::new();
+    let command = user("<command-name>/context</command-name>", Some("said"));
+    let name = "<command-name>/context</command-name>";
+    let wrote = |name: &str, parent: &str, text: &str| {
+        json!({ "type": "system", "subtype": "local_command", "uuid": uuid(name), "parentUuid": uuid(parent),
+            "content": format!("<local-command-stdout>{text}</local-command-stdout>") })
+    };
+    desk.write(
+        1,
+        "/work",
+        &[
+            user("p1", None),
+            says("said", "p1"),
+            command,
+            wrote("out", name, "all of it"),
+            wrote("more", "out", "and more"),
+            user("p2", Some("more")),
+            says("end", "p2"),
+        ],
+    );
+    assert_eq!(
+        events(&desk, 1),
+        [
+            "Prompt",
+            "TurnStarted",
+            "Text",
+            "TurnEnded",
+            "Prompt",
+            "CommandOutput",
+            "CommandOutput",
+            "Prompt",
+            "TurnStarted",
+            "Text",
+            "TurnEnded"
+        ]
+    );
 }
 
 #[test]

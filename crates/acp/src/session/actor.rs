@@ -32,7 +32,7 @@ use crate::history::Replay;
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{ask, cache, fault, prompt, tail};
+use crate::{ask, cache, fault, prompt, review, tail};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -482,7 +482,8 @@ impl Actor {
 
     // ---- what the CLI says
 
-    fn follow(&mut self, message: Message) {
+    fn follow(&mut self, mut message: Message) {
+        review::disguise(&mut message);
         if let Message::System(System::ElicitationComplete(done)) = &message {
             ask::elicitation_complete(self.context(), done.elicitation_id.clone());
         }

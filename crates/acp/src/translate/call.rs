@@ -7,8 +7,8 @@ use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use oarlock_agent::reduce::{self, Task, TaskChange, view};
-use oarlock_agent::stream::{AgentOutput, TaskStatus, ToolInput, ToolOutput, mcp_tool_name};
+use oarlock_agent::reduce::{self, MessageHead, Task, TaskChange, view};
+use oarlock_agent::stream::{AgentOutput, ContentBlock, TaskStatus, ToolInput, ToolOutput, mcp_tool_name};
 use oarlock_proto::acp::{
     Meta, PlanText, PlanUpdate, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
 };
@@ -37,6 +37,8 @@ pub(super) struct Call {
     is_background: bool,
     /// It is a task, or was one.
     task: Option<Arc<Task>>,
+    /// What its subagent said last.
+    report: Option<String>,
 }
 
 /// How a call ends.
@@ -66,11 +68,6 @@ fn known(call: &Arc<reduce::ToolCall>) -> Arc<reduce::ToolCall> {
     }
 }
 
-/// Is it shown as a plan, and not as a call?
-fn is_plan(tool: &str) -> bool {
-    matches!(tool, "TodoWrite" | "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList")
-}
-
 /// What tells two values apart, without keeping them.
 pub(super) fn fingerprint(value: &impl serde::Serialize) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -79,9 +76,16 @@ pub(super) fn fingerprint(value: &impl serde::Serialize) -> u64 {
 }
 
 impl Screen {
+    /// Is nothing to be seen of it? The tools that keep the list of things to do are shown as a plan.
+    fn is_hidden(&self, call: &reduce::ToolCall) -> bool {
+        let is_plan =
+            matches!(call.name.as_str(), "TodoWrite" | "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList");
+        is_plan || self.abandoned.contains(&call.id)
+    }
+
     /// A tool will be called; its input is still being written.
     pub(super) fn announce(&mut self, call: &Arc<reduce::ToolCall>) {
-        if is_plan(&call.name) || self.calls.contains_key(&call.id) {
+        if self.is_hidden(call) || self.calls.contains_key(&call.id) {
             return;
         }
         let tool = known(call);
@@ -97,13 +101,14 @@ impl Screen {
 
     /// A tool is called, or what was said of a call is otherwise.
     pub(super) fn call(&mut self, call: &Arc<reduce::ToolCall>) {
-        if is_plan(&call.name) {
+        if self.is_hidden(call) {
             return;
         }
         let tool = known(call);
         let face = self.face(&tool);
         let (print, content) = (fingerprint(&face), fingerprint(&face.content));
         match self.calls.entry(call.id.clone()) {
+            Entry::Occupied(entry) if entry.get().face == print => return,
             Entry::Vacant(entry) => {
                 entry.insert(Call { face: print, content, ..Call::new(tool.clone()) });
                 let ToolCall { title, content, locations, raw_input, .. } = face;
@@ -112,11 +117,8 @@ impl Screen {
             }
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
-                known.tool = tool.clone();
-                if std::mem::replace(&mut known.face, print) != print {
-                    known.content = content;
-                    self.queue.update(face);
-                }
+                (known.tool, known.face, known.content) = (tool.clone(), print, content);
+                self.queue.update(face);
             }
         }
         if let ToolInput::ExitPlanMode(input) = tool.typed_input()
@@ -212,6 +214,7 @@ impl Screen {
         open.sort_unstable();
         for id in open {
             self.cancelled(&id);
+            self.abandoned.insert(id);
         }
         self.close_compaction();
     }
@@ -252,6 +255,14 @@ impl Screen {
         }
     }
 
+    /// A subagent has said something.
+    pub(super) fn reported(&mut self, message: &MessageHead, content: ContentBlock) {
+        let call = message.parent_tool_use_id.as_ref().and_then(|id| self.calls.get_mut(id));
+        if let (Some(call), ContentBlock::Text(block)) = (call, content) {
+            call.report = Some(block.text);
+        }
+    }
+
     /// The task of a call in the background is over.
     pub(super) fn end_task(&mut self, task: &Task) {
         let Some(call) = task.tool_use_id.as_ref().and_then(|id| self.calls.remove(id)) else { return };
@@ -260,7 +271,9 @@ impl Screen {
             let code = command::exit_code(task.summary.as_deref()).or((!failed).then_some(0));
             return self.command_over(&call, failed, code);
         }
-        let text = task.summary.clone().or_else(|| task.error.clone()).filter(|text| !text.trim().is_empty());
+        // What a subagent said last is its report. The CLI's own summary may be no more than that there is one.
+        let texts = [&call.report, &task.summary, &task.error];
+        let text = texts.into_iter().flatten().find(|text| !text.trim().is_empty()).cloned();
         let content = text.map(|text| vec![ToolCallContent::text(text)]);
         self.end(&call, End { failed, content, ..End::default() });
     }
@@ -276,6 +289,7 @@ impl Call {
             shown: Shown::default(),
             is_background: false,
             task: None,
+            report: None,
         }
     }
 
