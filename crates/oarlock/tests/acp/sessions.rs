@@ -249,6 +249,18 @@ pub(crate) async fn load_while_it_is_open(stage: Stage) -> Result<()> {
     let (one, two) = (stage.says("one", "first"), stage.says("two", "second"));
     let (client, session) = stage.open(Abilities::Zed).await?;
     text_of(&client, &session, &one).await?;
+    // The CLI writes its transcript a moment later.
+    let transcript = || -> Result<bool> {
+        let projects = stage.sandbox.home().join(".claude/projects");
+        for entry in std::fs::read_dir(projects)?.flatten() {
+            let file = entry.path().join(format!("{session}.jsonl"));
+            if std::fs::read_to_string(file).is_ok_and(|text| text.contains("\"first\"")) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    stage.until("the transcript", transcript).await?;
     let clis = stage.clis()?;
     client.call("session/load", of(&stage, &session)).await?.result()?;
     ensure!(stage.clis()? == clis, "the same CLI serves it");

@@ -87,10 +87,6 @@ impl Stage {
         self.program != Program::Scripted
     }
 
-    pub(crate) fn is_oldest(&self) -> bool {
-        self.program == Program::Oldest
-    }
-
     /// A path in the working directory.
     pub(crate) fn path(&self, name: &str) -> String {
         self.sandbox.work().join(name).to_string_lossy().into_owned()

@@ -227,6 +227,7 @@ pub(crate) async fn search(stage: Stage) -> Result<()> {
     stage.end(client).await
 }
 
+/// Real CLIs of today have the tasks below in its place.
 pub(crate) async fn todo(stage: Stage) -> Result<()> {
     let todos = |first: &str, second: &str| {
         tool(
@@ -252,6 +253,7 @@ pub(crate) async fn todo(stage: Stage) -> Result<()> {
     stage.end(client).await
 }
 
+/// The newest CLI has these tools no more.
 pub(crate) async fn acp_plan_01_tasks(stage: Stage) -> Result<()> {
     let create = |subject: &str| {
         tool("TaskCreate", json!({"subject": subject, "description": "do it", "activeForm": "Doing it"}))
@@ -267,13 +269,10 @@ pub(crate) async fn acp_plan_01_tasks(stage: Stage) -> Result<()> {
     let (client, session) = stage.open(Abilities::Zed).await?;
     let calls = calls(&client, &session, &prompt).await?;
     let plans = client.picture(&session).plans;
-    // The newest CLI has no such tools.
-    if stage.is_oldest() {
-        ensure!(calls.is_empty(), "a list of tasks is no call: {calls:?}");
-        let last = plans.last().context("no plan")?;
-        ensure!(plans.len() <= 4 && last.as_array().map(Vec::len) == Some(2), "{plans:?}");
-        ensure!(last[0]["status"] == "completed" && last[1]["status"] == "pending", "{last}");
-    }
+    ensure!(calls.is_empty(), "a list of tasks is no call: {calls:?}");
+    let last = plans.last().context("no plan")?;
+    ensure!(plans.len() <= 4 && last.as_array().map(Vec::len) == Some(2), "{plans:?}");
+    ensure!(last[0]["status"] == "completed" && last[1]["status"] == "pending", "{last}");
     stage.end(client).await
 }
 
