@@ -21,6 +21,7 @@ cargo xtask COMMAND
                       --full runs every end-to-end scenario and writes docs/*-matrix.md
   tidy                clauses and tests agree, files are small, no machine paths
   bench sdk           our SDK against the official ones and a bare loop; writes docs/bench-sdk.md
+  bench acp           our ACP agent against the reference adapter and the CLI alone; writes docs/bench-acp.md
   bench ide           our server against the bare floor and rmcp; writes docs/bench-ide.md
   soak [--minutes N]  connects, kills, half-closes and floods for N minutes (10)
   audit               bans, licences and sources of all dependencies (cargo-deny)
@@ -45,6 +46,7 @@ fn run(words: &[&str]) -> Result<ExitCode> {
         ["test", "--full"] => return suite::run(suite::Extent::Full),
         ["tidy"] => tidy::run()?,
         ["bench", "sdk"] => shell::cargo(["bench", "-p", "oarlock-agent", "--bench", "sdk"])?,
+        ["bench", "acp"] => shell::cargo(["bench", "-p", "oarlock", "--bench", "acp"])?,
         ["bench", "ide"] => shell::cargo(["bench", "-p", "oarlock", "--bench", "ide"])?,
         ["soak"] => soak("10")?,
         ["soak", "--minutes", minutes] => soak(minutes)?,

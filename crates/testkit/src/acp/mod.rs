@@ -14,6 +14,7 @@ mod client;
 pub mod laws;
 pub mod peers;
 mod picture;
+pub mod reference;
 pub mod schema;
 
 pub use abilities::Abilities;

@@ -141,7 +141,10 @@ async fn stream(socket: &mut TcpStream, stage: &Stage, message: Value, blocks: &
             _ => {}
         }
         let Some(content) = script::content(&id, number, block) else { continue };
-        let (start, deltas) = deltas(content);
+        let (start, mut deltas) = deltas(content);
+        if let Block::Pieces { pieces } = block {
+            deltas = pieces.iter().map(|piece| json!({"type": "text_delta", "text": piece})).collect();
+        }
         send(socket, json!({"type": "content_block_start", "index": index, "content_block": start})).await?;
         for delta in deltas {
             send(socket, json!({"type": "content_block_delta", "index": index, "delta": delta})).await?;

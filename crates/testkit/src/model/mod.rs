@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 pub use request::{Request, ToolResult};
-pub use script::{Block, Script, Turn, hold, text, thinking, tool};
+pub use script::{Block, Script, Turn, hold, pieces, text, thinking, tool};
 
 use crate::record::Record;
 

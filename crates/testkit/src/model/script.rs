@@ -23,6 +23,11 @@ pub enum Block {
         /// The words.
         text: String,
     },
+    /// Says something in exactly these pieces.
+    Pieces {
+        /// The words, piece by piece.
+        pieces: Vec<String>,
+    },
     /// Thinks aloud.
     Thinking {
         /// The thoughts.
@@ -64,6 +69,11 @@ pub enum Block {
 /// Says `text`.
 pub fn text(text: impl Into<String>) -> Block {
     Block::Text { text: text.into() }
+}
+
+/// Says something in exactly these pieces.
+pub fn pieces(pieces: impl IntoIterator<Item = String>) -> Block {
+    Block::Pieces { pieces: pieces.into_iter().collect() }
 }
 
 /// Thinks `thinking`.
@@ -213,6 +223,7 @@ pub(super) fn stop_reason(blocks: &[Block]) -> &'static str {
 pub(super) fn content(message_id: &str, number: usize, block: &Block) -> Option<Value> {
     Some(match block {
         Block::Text { text } => json!({"type": "text", "text": text}),
+        Block::Pieces { pieces } => json!({"type": "text", "text": pieces.concat()}),
         Block::Thinking { thinking } => {
             json!({"type": "thinking", "thinking": thinking, "signature": "c2lnbmF0dXJl"})
         }
