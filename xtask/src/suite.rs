@@ -27,13 +27,14 @@ struct Suite {
     page: &'static str,
 }
 
-const MATRICES: [Suite; 2] = [
+const MATRICES: [Suite; 3] = [
     Suite { target: "e2e", title: "End-to-end scenarios on the real CLI", page: "docs/full-matrix.md" },
     Suite {
         target: "sdk",
         title: "All SDKs on the scripted and on the real CLI",
         page: "docs/sdk-matrix.md",
     },
+    Suite { target: "acp", title: "The ACP agent between clients and CLIs", page: "docs/acp-matrix.md" },
 ];
 
 pub(crate) fn run(extent: Extent) -> Result<ExitCode> {

@@ -144,7 +144,7 @@ fn tested(files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 
 /// Every `ide_word_12` in `text` that is not part of a longer word.
 fn ids_in(text: &str) -> impl Iterator<Item = &str> {
-    let starts = ["ide_", "hl_"].into_iter().flat_map(|start| text.match_indices(start));
+    let starts = ["ide_", "hl_", "acp_"].into_iter().flat_map(|start| text.match_indices(start));
     starts.filter_map(|(at, start)| {
         let is_inner = text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
         let rest = &text[at + start.len()..];
@@ -180,9 +180,10 @@ mod tests {
 
     #[test]
     fn clauses_are_rows_with_an_id_and_a_level() {
-        let text = "# x\n| id | lvl |\n|---|---|\n| IDE-LOCK-01 | M a | text |\n| `IDE-SEL-05` | S d | IDE-SEL-06 |\n| ACP-A-01 | M |";
+        let text = "# x\n| id | lvl |\n|---|---|\n| IDE-LOCK-01 | M a | text |\n| `IDE-SEL-05` | S d | IDE-SEL-06 |\n| ACP-A-01 | I |\n| XYZ-A-01 | M |";
         let found = clauses(text);
-        assert_eq!(found, BTreeMap::from([("ide_lock_01".into(), 'M'), ("ide_sel_05".into(), 'S')]));
+        let expected = [("ide_lock_01", 'M'), ("ide_sel_05", 'S'), ("acp_a_01", 'I')];
+        assert_eq!(found, expected.map(|(name, level)| (name.to_owned(), level)).into());
     }
 
     #[test]

@@ -13,7 +13,10 @@ use std::sync::Arc;
 
 use oarlock_agent::Options;
 use oarlock_agent::permission::{Decision, PermissionRequest};
-use oarlock_agent::stream::{Json, ModeUpdate, PermissionDestination, PermissionMode, PermissionUpdate};
+use oarlock_agent::stream::{
+    ContentBlock, ControlRequest, Event, Json, Message, ModeUpdate, PermissionDestination, PermissionMode,
+    PermissionUpdate, Request,
+};
 use oarlock_agent::tool::{Tool, ToolError, ToolOutput, ToolServer};
 use oarlock_proto::acp::{ClientCapabilities, ReadTextFile, ReadTextFileResponse, WriteTextFile};
 use oarlock_wire::CallError;
@@ -32,13 +35,51 @@ const TOOLS: [(&str, &str); 2] = [("mcp__acp__Edit", "Edit"), ("mcp__acp__Write"
 /// Built-in tools that would go past the editor.
 const TAKEN_AWAY: [&str; 3] = ["Edit", "Write", "MultiEdit"];
 /// Where a result tells what was changed (in its `_meta`), in the form of the built-in tools' results.
-pub(crate) const CHANGE: &str = "oarlock/change";
+const CHANGE: &str = "oarlock/change";
 /// Larger files are not repeated in a result.
 const LARGEST: usize = 256 << 10;
 
 /// The built-in tool in whose place a tool is; its own name if it is none of ours.
 pub(crate) fn plain_name(tool: &str) -> &str {
     TOOLS.iter().find(|(name, _)| *name == tool).map_or(tool, |(_, plain)| plain)
+}
+
+/// Makes a message speak of the built-in tools where it speaks of ours, so that nobody else has to know them: calls have
+/// their plain names, and results say what was changed.
+pub(crate) fn disguise(message: &mut Message) {
+    let rename = |block: &mut ContentBlock| {
+        if let ContentBlock::ToolUse(call) = block
+            && let Some((_, plain)) = TOOLS.iter().find(|(name, _)| *name == call.name)
+        {
+            call.name = (*plain).to_owned();
+        }
+    };
+    match message {
+        Message::Assistant(assistant) => assistant.message.content.iter_mut().for_each(rename),
+        Message::StreamEvent(event) => {
+            if let Event::ContentBlockStart(start) = &mut event.event {
+                rename(&mut start.content_block);
+            }
+        }
+        Message::ControlRequest(ControlRequest { request: Request::CanUseTool(ask), .. }) => {
+            ask.tool_name = plain_name(&ask.tool_name).to_owned();
+        }
+        Message::User(user) => {
+            if let Some(change) = user.tool_use_result.as_ref().and_then(change) {
+                user.tool_use_result = Some(change);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a result of ours says about the change.
+fn change(result: &Json) -> Option<Json> {
+    // Other results can be large; they are not taken apart.
+    if !result.is_object() || !result.text().contains(CHANGE) {
+        return None;
+    }
+    Some(result.value().get("_meta")?.get(CHANGE)?.clone().into())
 }
 
 /// Can the client do it?
@@ -67,7 +108,9 @@ pub(crate) fn apply(options: Options, asker: &Asker, cwd: &str) -> (Options, Opt
             rules.unread.join(", ")
         )
     });
-    (options.disallowed_tools(TAKEN_AWAY).tool_server(server(asker, cwd)), word)
+    let options = options.disallowed_tools(TAKEN_AWAY).tool_server(server(asker, cwd));
+    let options = TOOLS.iter().fold(options, |options, (ours, plain)| options.tool_alias(*plain, *ours));
+    (options, word)
 }
 
 fn load(asker: &Asker, cwd: &str) -> Rules {
@@ -226,6 +269,7 @@ impl Files {
             "newString": edit.new_string,
             "originalFile": original.as_deref().filter(|text| text.len() <= LARGEST),
             "replaceAll": edit.replace_all,
+            "structuredPatch": hunks(original.as_deref().unwrap_or_default(), &changed),
         });
         Ok(done(&edit.file_path, original.is_some(), change))
     }
@@ -240,6 +284,7 @@ impl Files {
             "filePath": write.file_path,
             "content": write.content,
             "originalFile": original.as_deref().filter(|text| text.len() <= LARGEST),
+            "structuredPatch": original.as_deref().map_or_else(Vec::new, |text| hunks(text, &write.content)),
         });
         Ok(done(&write.file_path, original.is_some(), change))
     }
@@ -283,6 +328,42 @@ fn done(path: &str, was_there: bool, change: Value) -> ToolOutput {
     let what = if was_there { "updated" } else { "created" };
     ToolOutput::text(format!("The file {path} has been {what}, through the user's editor."))
         .meta(CHANGE, change)
+}
+
+/// What has changed, as the built-in tools tell it: one part, from the first line that differs to the last.
+fn hunks(old: &str, new: &str) -> Vec<Value> {
+    /// Lines around a change.
+    const AROUND: usize = 3;
+
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (old_rest, new_rest) = (&old[before..], &new[before..]);
+    if old_rest.is_empty() && new_rest.is_empty() {
+        return vec![];
+    }
+    let after = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (gone, kept) = old_rest.split_at(old_rest.len() - after);
+    let come = &new_rest[..new_rest.len() - after];
+    let first = before.saturating_sub(AROUND);
+    let kept = &kept[..kept.len().min(AROUND)];
+    let mut lines = Vec::new();
+    for (sign, part) in [(' ', &old[first..before]), ('-', gone), ('+', come), (' ', kept)] {
+        for line in part {
+            lines.push(format!("{sign}{}", line.strip_suffix('\n').unwrap_or(line)));
+            if !line.ends_with('\n') {
+                lines.push("\\ No newline at end of file".to_owned());
+            }
+        }
+    }
+    let around = before - first + kept.len();
+    vec![json!({
+        "oldStart": first + 1,
+        "oldLines": around + gone.len(),
+        "newStart": first + 1,
+        "newLines": around + come.len(),
+        "lines": lines,
+    })]
 }
 
 /// The text after an edit.

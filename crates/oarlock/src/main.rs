@@ -105,7 +105,7 @@ mod tests {
         let listed = super::Cli::command();
         let mut built = super::Cli::command();
         built.build();
-        built.debug_assert();
+        built.clone().debug_assert();
         let about = |command: &clap::Command| command.get_about().map(ToString::to_string);
         for command in listed.get_subcommands() {
             let name = command.get_name();

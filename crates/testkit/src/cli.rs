@@ -159,18 +159,24 @@ impl Sandbox {
 
     /// The command lines of the processes that run in this sandbox, known by the HOME in their environment.
     pub fn processes(&self) -> Result<Vec<String>> {
+        Ok(self.process_table()?.into_iter().map(|(_, line)| line).collect())
+    }
+
+    /// The processes that run in this sandbox: their ids and command lines.
+    pub fn process_table(&self) -> Result<Vec<(i32, String)>> {
         let home = [b"HOME=", self.home.as_os_str().as_bytes()].concat();
-        let mut lines = Vec::new();
+        let mut table = Vec::new();
         for entry in fs::read_dir("/proc")? {
             let folder = entry?.path();
+            let id = folder.file_name().and_then(|name| name.to_str()?.parse().ok());
             // What is no process has no environment, and one that has ended an empty one.
-            let Ok(environment) = fs::read(folder.join("environ")) else { continue };
+            let (Some(id), Ok(environment)) = (id, fs::read(folder.join("environ"))) else { continue };
             if environment.split(|byte| *byte == 0).any(|variable| variable == home) {
                 let line = fs::read(folder.join("cmdline")).unwrap_or_default();
-                lines.push(String::from_utf8_lossy(&line).replace('\0', " "));
+                table.push((id, String::from_utf8_lossy(&line).replace('\0', " ")));
             }
         }
-        Ok(lines)
+        Ok(table)
     }
 
     /// The whole environment of a program in this sandbox: nothing of ours but PATH gets in.

@@ -7,7 +7,7 @@
 //! | [`cage`] | a network namespace that has nothing but loopback, for the whole test process |
 //! | [`cli`] | the real CLI in a chosen version, and the bare environment it runs in |
 //! | [`sdk`] | the official Python and TypeScript SDKs |
-//! | [`acp`] | the reference ACP adapter |
+//! | [`acp`] | a client of the Agent Client Protocol, and the laws that every run of an agent must keep |
 //! | [`tui`] | the interactive CLI behind a pseudo terminal: type, press, wait for text |
 //! | [`engine`] | a running `oarlock serve --json`: its events, its commands |
 //! | [`ws`], [`mcp`] | a raw WebSocket client, and an ordinary MCP client on top of it |

@@ -62,8 +62,15 @@ pub(super) async fn ask<T>(asker: &Asker, tool_call: ToolCall, offers: Vec<Offer
     };
     match asker.ask::<PermissionResponse>("session/request_permission", &request).await {
         Ok(response) => choose(offers, response.outcome),
-        Err(CallError::Refused(ErrorObject { code: CANCELLED, .. })) => Choice::Cancelled,
-        Err(error) => Choice::Failed(error.to_string()),
+        Err(error) => unanswered(&error),
+    }
+}
+
+/// What an error in the place of an answer means.
+pub(super) fn unanswered<T>(error: &CallError) -> Choice<T> {
+    match error {
+        CallError::Refused(ErrorObject { code: CANCELLED, .. }) => Choice::Cancelled,
+        error => Choice::Failed(error.to_string()),
     }
 }
 

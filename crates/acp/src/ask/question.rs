@@ -83,7 +83,7 @@ async fn by_form(asker: &Asker, request: &PermissionRequest, questions: &[Questi
         Ok(ElicitationResponse::Decline) => Choice::Made(Answers::default()),
         Ok(ElicitationResponse::Cancel) => Choice::Cancelled,
         Ok(_) => Choice::Failed("the client gave an answer of a kind that is not known".into()),
-        Err(error) => Choice::Failed(error.to_string()),
+        Err(error) => menu::unanswered(&error),
     }
 }
 

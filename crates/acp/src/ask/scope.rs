@@ -170,6 +170,9 @@ fn pattern(rule: &str, place: Place<'_>) -> String {
 }
 
 fn folder(path: &str, place: Place<'_>) -> String {
+    if path.trim_end_matches('/') == place.cwd.trim_end_matches('/') {
+        return "this directory".into();
+    }
     let mut path = short(path, place);
     if !path.ends_with('/') {
         path.push('/');

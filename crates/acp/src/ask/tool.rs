@@ -91,9 +91,8 @@ fn between(
 /// May an answer be more than a single yes?
 fn may_be_kept(request: &PermissionRequest) -> bool {
     let is_asked_by_rule = request.matched_ask_rule.as_ref().is_some_and(|rule| !rule.is_null());
-    !is_asked_by_rule
-        && request.suppress_always_allow_rule != Some(true)
-        && request.server_policy_ask_only != Some(true)
+    // `server_policy_ask_only` is no reason: 2.1.325 says it of every edit, and obeys its own suggestion all the same.
+    !is_asked_by_rule && request.suppress_always_allow_rule != Some(true)
 }
 
 fn leave_plan(request: &PermissionRequest, modes: &[PermissionMode]) -> Vec<Offer<Decision>> {

@@ -3,14 +3,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use oarlock_agent::Options;
+use oarlock_agent::history::Record;
 use oarlock_agent::permission::Decision;
-use oarlock_agent::stream::{Json, PermissionMode};
+use oarlock_agent::reduce::{self, view};
+use oarlock_agent::stream::{ContentBlock, Json, Message, PermissionMode, ToolResultBlock};
 use oarlock_agent::tool::{Client, Server as _};
 use oarlock_proto::jsonrpc::ErrorObject;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::rules::{Places, Rules, Verdict};
-use super::{Edit, always, apply, decide, plain_name, replace, server};
+use super::{Edit, always, apply, decide, disguise, hunks, plain_name, replace, server};
 use crate::Settings;
 use crate::ask::Situation;
 use crate::ask::tests::client::FakeClient;
@@ -33,8 +36,7 @@ impl Desk {
         std::fs::write(settings, project_settings.to_string()).expect("written");
         let buffers = Arc::new(Mutex::new(BTreeMap::<String, String>::new()));
         let in_editor = buffers.clone();
-        let mut settings = Settings::default();
-        settings.review_edits = true;
+        let settings = Settings { review_edits: true, ..Settings::default() };
         let client = FakeClient::new(
             json!({ "fs": { "readTextFile": true, "writeTextFile": true } }),
             settings,
@@ -194,6 +196,57 @@ fn our_tools_are_known_by_their_plain_names() {
     assert_eq!(plain_name("Bash"), "Bash");
 }
 
+proptest! {
+    /// What is told about a change leads from the old text to the new one.
+    #[test]
+    fn changes_are_told_whole(old in "([ab]\n|c){0,9}", new in "([ab]\n|c){0,9}") {
+        let output = json!({ "filePath": "/a", "originalFile": old, "structuredPatch": hunks(&old, &new) });
+        let call = reduce::ToolCall { name: "Edit".into(), ..Default::default() };
+        let result = reduce::ToolResult {
+            block: ContentBlock::ToolResult(ToolResultBlock::default()),
+            output: Some(output.into()),
+            ..Default::default()
+        };
+        let diff = view::applied_whole(&call, &result).expect("a change");
+        prop_assert_eq!((diff.old_text, diff.new_text), (Some(old), new));
+    }
+}
+
+#[test]
+fn messages_speak_of_the_built_in_tools() {
+    let shown = |message: Value| {
+        let mut message: Message = serde_json::from_value(message).expect("a message");
+        disguise(&mut message);
+        serde_json::to_value(&message).expect("plain data")
+    };
+    let call = json!({ "type": "tool_use", "id": "t", "name": "mcp__acp__Edit", "input": {} });
+    let other = json!({ "type": "tool_use", "id": "t", "name": "mcp__db__Edit", "input": {} });
+    let assistant = shown(json!({ "type": "assistant", "message": { "content": [call, other] } }));
+    assert_eq!(assistant["message"]["content"][0]["name"], "Edit");
+    assert_eq!(assistant["message"]["content"][1]["name"], "mcp__db__Edit");
+    let begin = json!({ "type": "content_block_start", "index": 0, "content_block": call });
+    let event = shown(json!({ "type": "stream_event", "event": begin }));
+    assert_eq!(event["event"]["content_block"]["name"], "Edit");
+    let ask = shown(json!({ "type": "control_request", "request_id": "r",
+        "request": { "subtype": "can_use_tool", "tool_name": "mcp__acp__Write", "input": {} } }));
+    assert_eq!(ask["request"]["tool_name"], "Write");
+
+    let change = json!({ "filePath": "/a", "oldString": "a", "newString": "b", "originalFile": "a" });
+    let beside = json!({ "_meta": { "oarlock/change": change } });
+    let result = json!([{ "type": "tool_result", "tool_use_id": "t", "content": "done" }]);
+    let live = shown(json!({ "type": "user", "message": { "content": result }, "tool_use_result": beside }));
+    assert_eq!(live["tool_use_result"], change);
+    let stored = json!({ "type": "user", "uuid": "u", "message": { "content": result },
+        "toolUseResult": [{ "type": "text", "text": "done" }], "mcpMeta": beside });
+    let mut stored = Record::decode(stored.to_string().as_bytes()).expect("a record").message;
+    disguise(&mut stored);
+    let Message::User(stored) = stored else { panic!("{stored:?}") };
+    assert_eq!(stored.tool_use_result.map(|result| result.value()), Some(change));
+    let plain = json!({ "type": "user", "message": { "role": "user", "content": result },
+        "parent_tool_use_id": null, "tool_use_result": { "stdout": "oarlock/change" } });
+    assert_eq!(shown(plain.clone()), plain);
+}
+
 #[tokio::test]
 async fn rules_of_the_user_count() {
     let desk = Desk::new(&json!({ "permissions": {
@@ -263,8 +316,7 @@ async fn rules_that_are_not_understood_ask_and_are_told() {
 
 #[tokio::test]
 async fn acp_init_03_nothing_changes_for_a_client_without_files() {
-    let mut settings = Settings::default();
-    settings.review_edits = true;
+    let settings = Settings { review_edits: true, ..Settings::default() };
     let client =
         FakeClient::new(json!({ "fs": { "readTextFile": true } }), settings, None, |_, _| Ok(Value::Null));
     let (_, word) = apply(Options::new(), &client.asker, "/w");

@@ -7,8 +7,8 @@ use std::collections::hash_map::{DefaultHasher, Entry};
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use oarlock_agent::reduce::{self, Task, TaskChange, view};
-use oarlock_agent::stream::{AgentOutput, TaskStatus, ToolInput, ToolOutput, mcp_tool_name};
+use oarlock_agent::reduce::{self, MessageHead, Task, TaskChange, view};
+use oarlock_agent::stream::{AgentOutput, ContentBlock, TaskStatus, ToolInput, ToolOutput};
 use oarlock_proto::acp::{
     Meta, PlanText, PlanUpdate, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
 };
@@ -17,9 +17,6 @@ use serde_json::{Value, json};
 use super::command::{self, Shown};
 use super::queue::claude_code;
 use super::{Screen, diff};
-
-/// The name of the MCP server whose tools take the place of built-in ones, so that the editor can review edits.
-const REVIEW: &str = "oarlock";
 
 /// A call that is not over.
 #[derive(Debug)]
@@ -37,6 +34,8 @@ pub(super) struct Call {
     is_background: bool,
     /// It is a task, or was one.
     task: Option<Arc<Task>>,
+    /// What its subagent said last.
+    report: Option<String>,
 }
 
 /// How a call ends.
@@ -51,11 +50,7 @@ pub(super) struct End {
 
 /// The name of the tool that a tool is like.
 fn known_name(name: &str) -> &str {
-    match (name, mcp_tool_name(name)) {
-        ("PowerShell", _) => "Bash",
-        (_, Some((REVIEW, tool @ ("Edit" | "Write" | "MultiEdit")))) => tool,
-        _ => name,
-    }
+    if name == "PowerShell" { "Bash" } else { name }
 }
 
 /// The call, under that name.
@@ -66,11 +61,6 @@ fn known(call: &Arc<reduce::ToolCall>) -> Arc<reduce::ToolCall> {
     }
 }
 
-/// Is it shown as a plan, and not as a call?
-fn is_plan(tool: &str) -> bool {
-    matches!(tool, "TodoWrite" | "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList")
-}
-
 /// What tells two values apart, without keeping them.
 pub(super) fn fingerprint(value: &impl serde::Serialize) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -79,31 +69,37 @@ pub(super) fn fingerprint(value: &impl serde::Serialize) -> u64 {
 }
 
 impl Screen {
+    /// Is nothing to be seen of it? The tools that keep the list of things to do are shown as a plan.
+    fn is_hidden(&self, call: &reduce::ToolCall) -> bool {
+        let is_plan =
+            matches!(call.name.as_str(), "TodoWrite" | "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList");
+        is_plan || self.abandoned.contains(&call.id)
+    }
+
     /// A tool will be called; its input is still being written.
     pub(super) fn announce(&mut self, call: &Arc<reduce::ToolCall>) {
-        if is_plan(&call.name) || self.calls.contains_key(&call.id) {
+        if self.is_hidden(call) || self.calls.contains_key(&call.id) {
             return;
         }
         let tool = known(call);
         let title = if command::is_command(&tool) { "Terminal".to_owned() } else { view::title(&tool, None) };
-        let update = ToolCall {
-            title: Some(title),
-            content: command::terminal(&self.client, &tool).map(|terminal| vec![terminal]),
-            ..self.begun(call)
-        };
+        let content = command::terminal(&self.client, &tool).map(|terminal| vec![terminal]);
+        let print = fingerprint(&content);
+        let update = ToolCall { title: Some(title), content, ..self.begun(call) };
         self.queue.call(update);
-        self.calls.insert(call.id.clone(), Call::new(tool));
+        self.calls.insert(call.id.clone(), Call { content: print, ..Call::new(tool) });
     }
 
     /// A tool is called, or what was said of a call is otherwise.
     pub(super) fn call(&mut self, call: &Arc<reduce::ToolCall>) {
-        if is_plan(&call.name) {
+        if self.is_hidden(call) {
             return;
         }
         let tool = known(call);
-        let face = self.face(&tool);
+        let mut face = self.face(&tool);
         let (print, content) = (fingerprint(&face), fingerprint(&face.content));
         match self.calls.entry(call.id.clone()) {
+            Entry::Occupied(entry) if entry.get().face == print => return,
             Entry::Vacant(entry) => {
                 entry.insert(Call { face: print, content, ..Call::new(tool.clone()) });
                 let ToolCall { title, content, locations, raw_input, .. } = face;
@@ -112,11 +108,11 @@ impl Screen {
             }
             Entry::Occupied(mut entry) => {
                 let known = entry.get_mut();
-                known.tool = tool.clone();
-                if std::mem::replace(&mut known.face, print) != print {
-                    known.content = content;
-                    self.queue.update(face);
+                if known.content == content {
+                    face.content = None;
                 }
+                (known.tool, known.face, known.content) = (tool.clone(), print, content);
+                self.queue.update(face);
             }
         }
         if let ToolInput::ExitPlanMode(input) = tool.typed_input()
@@ -212,6 +208,7 @@ impl Screen {
         open.sort_unstable();
         for id in open {
             self.cancelled(&id);
+            self.abandoned.insert(id);
         }
         self.close_compaction();
     }
@@ -252,6 +249,14 @@ impl Screen {
         }
     }
 
+    /// A subagent has said something.
+    pub(super) fn reported(&mut self, message: &MessageHead, content: ContentBlock) {
+        let call = message.parent_tool_use_id.as_ref().and_then(|id| self.calls.get_mut(id));
+        if let (Some(call), ContentBlock::Text(block)) = (call, content) {
+            call.report = Some(block.text);
+        }
+    }
+
     /// The task of a call in the background is over.
     pub(super) fn end_task(&mut self, task: &Task) {
         let Some(call) = task.tool_use_id.as_ref().and_then(|id| self.calls.remove(id)) else { return };
@@ -260,7 +265,9 @@ impl Screen {
             let code = command::exit_code(task.summary.as_deref()).or((!failed).then_some(0));
             return self.command_over(&call, failed, code);
         }
-        let text = task.summary.clone().or_else(|| task.error.clone()).filter(|text| !text.trim().is_empty());
+        // What a subagent said last is its report. The CLI's own summary may be no more than that there is one.
+        let texts = [&call.report, &task.summary, &task.error];
+        let text = texts.into_iter().flatten().find(|text| !text.trim().is_empty()).cloned();
         let content = text.map(|text| vec![ToolCallContent::text(text)]);
         self.end(&call, End { failed, content, ..End::default() });
     }
@@ -276,6 +283,7 @@ impl Call {
             shown: Shown::default(),
             is_background: false,
             task: None,
+            report: None,
         }
     }
 

@@ -86,8 +86,12 @@ pub(super) fn console(text: &str) -> ToolCallContent {
 impl Screen {
     /// A command has written something.
     pub(crate) fn output(&mut self, tool_use_id: &str, text: &str) {
+        let is_heard = |call: &Call| is_command(&call.tool) && !text.is_empty();
+        if !self.calls.get(tool_use_id).is_some_and(is_heard) {
+            return;
+        }
         self.allowed(tool_use_id);
-        let Some(call) = self.calls.get_mut(tool_use_id).filter(|_| !text.is_empty()) else { return };
+        let Some(call) = self.calls.get_mut(tool_use_id) else { return };
         if has_terminals(&self.client) {
             call.shown.add(text);
             return self.write(tool_use_id, text);

@@ -113,15 +113,13 @@ fn shown(parts: Vec<view::Diff>, cwd: &str) -> Vec<ToolCallContent> {
 
 /// What a file holds: `Some(None)` when there is no such file, `None` when it cannot be shown.
 fn read(path: &str) -> Option<Option<String>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    // A pipe must not be opened: that could take forever.
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() && meta.len() <= MAX_FILE => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(None),
-        Err(_) => return None,
-    };
-    let meta = file.metadata().ok()?;
-    if !meta.is_file() || meta.len() > MAX_FILE {
-        return None;
+        _ => return None,
     }
+    let file = File::open(path).ok()?;
     let mut text = String::new();
     file.take(MAX_FILE).read_to_string(&mut text).ok()?;
     // The CLI edits lines without their carriage returns, and puts these back.

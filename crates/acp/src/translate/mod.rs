@@ -62,6 +62,8 @@ pub(crate) struct Screen {
     queue: Queue,
     /// Calls that are not over, by id.
     calls: HashMap<String, Call>,
+    /// Calls of the running turn that no more is shown of.
+    abandoned: BTreeSet<String>,
     plan: Vec<PlanEntry>,
     usage: Usage,
     compacting: Option<Compacting>,
@@ -78,6 +80,7 @@ impl Screen {
             pass,
             queue: Queue::default(),
             calls: HashMap::new(),
+            abandoned: BTreeSet::new(),
             plan: Vec::new(),
             usage: Usage::default(),
             compacting: None,
@@ -90,6 +93,7 @@ impl Screen {
         match event {
             Event::Text { message, text, .. } => self.say(Voice::Speaks, &message, text),
             Event::Thinking { message, text, .. } => self.say(Voice::Thinks, &message, text),
+            Event::BlockFinished { message, content, .. } => self.reported(&message, *content),
             Event::ToolAnnounced(call) => self.announce(&call),
             Event::ToolCall(call) => self.call(&call),
             Event::ToolProgress { id, elapsed, .. } => self.progress(&id, elapsed),
@@ -99,10 +103,10 @@ impl Screen {
             Event::Plan(entries) => self.plan(&entries),
             Event::Prompt(prompt) => self.prompt(&prompt),
             Event::CommandOutput(text) => self.queue.tell(text, None),
-            Event::ApiFailed(failure) => {
-                if self.pass == Pass::Replay && failure.parent_tool_use_id.is_none() {
-                    self.queue.tell(failure.text, failure.uuid);
-                }
+            Event::ApiFailed(failure)
+                if self.pass == Pass::Replay && failure.parent_tool_use_id.is_none() =>
+            {
+                self.queue.tell(failure.text, failure.uuid);
             }
             Event::Retry(retry) => self.retry(&retry),
             Event::Notice(notice) => self.noticed(&notice),
@@ -110,12 +114,11 @@ impl Screen {
             Event::Compaction(compaction) => self.compact(compaction),
             Event::Init(init) => self.usage.model_is(&init.model),
             Event::ModelChanged(model) => self.usage.model_is(&model),
-            Event::MessageFinished(end) => {
-                if end.message.parent_tool_use_id.is_none() {
-                    let update = self.usage.message_finished(&end);
-                    self.push_usage(update);
-                }
+            Event::MessageFinished(end) if end.message.parent_tool_use_id.is_none() => {
+                let update = self.usage.message_finished(&end);
+                self.push_usage(update);
             }
+            Event::TurnStarted => self.abandoned.clear(),
             Event::TurnEnded(end) => self.turn_ended(*end),
             Event::Other(message) => {
                 if let Message::System(System::MemoryRecall(recall)) = *message {
@@ -134,11 +137,6 @@ impl Screen {
             let update = notice::update(&self.client, level, title, description);
             self.queue.push(update);
         }
-    }
-
-    /// How full the context is, in percent.
-    pub(crate) fn context_used(&self) -> Option<u8> {
-        self.usage.percent()
     }
 
     /// Takes the updates that are ready to be sent.

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use oarlock_agent::reduce::{self, view};
 use oarlock_agent::stream::{
-    self, AgentOutput, AskUserQuestionOutput, Content, ReadOutput, Source, ToolOutput, WebSearchOutput,
+    self, AgentOutput, AskUserQuestionOutput, Content, ReadOutput, Source, ToolInput, ToolOutput,
+    WebSearchOutput,
 };
 use oarlock_proto::acp::{self, ContentBlock, ImageContent, ResourceLink, ToolCallContent};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::call::{Call, End, fingerprint};
 use super::queue::claude_code;
@@ -42,6 +43,10 @@ impl Screen {
         // A transcript does not know what was on the disk then: both passes end with what the input says.
         let mut content = diff::snippets(&call.tool, &self.cwd);
         let locations = (!content.is_empty()).then(|| self.locations(&call.tool, None));
+        if let ToolInput::ExitPlanMode(input) = call.tool.typed_input() {
+            // A plan that is refused is still the one to talk about.
+            content.extend(input.plan.map(ToolCallContent::text));
+        }
         let text = result.text();
         let words = refusal(&text);
         match &words {
@@ -57,7 +62,7 @@ impl Screen {
         let kind = result.meta.as_ref().and_then(|meta| meta.non_execution_kind.clone());
         let meta = kind.map(|kind| claude_code(json!({ "nonExecutionKind": kind })));
         let content = Some(content).filter(|content| !content.is_empty());
-        End { failed: true, content, locations, meta, ..End::default() }
+        End { failed: true, content, locations, meta }
     }
 }
 
@@ -84,10 +89,12 @@ fn content(tool: &reduce::ToolCall, result: &reduce::ToolResult) -> Vec<ToolCall
             text(&fenced("", &words))
         }
         _ => {
-            let (stream::ContentBlock::ToolResult(block) | stream::ContentBlock::McpToolResult(block)) =
-                &result.block
-            else {
-                return Vec::new();
+            let block = match &result.block {
+                stream::ContentBlock::ToolResult(block) | stream::ContentBlock::McpToolResult(block) => block,
+                stream::ContentBlock::WebSearchToolResult(block) => {
+                    return text(hits_in(&block.content.value()).trim_end());
+                }
+                _ => return Vec::new(),
             };
             match &block.content {
                 Some(Content::Text(words)) if tool.name == "Read" => text(&fenced("", &unnumbered(words))),
@@ -233,11 +240,13 @@ fn hits(output: &WebSearchOutput) -> String {
             text += words;
             text += "\n\n";
         }
-        for hit in value["content"].as_array().into_iter().flatten() {
-            let (title, url) =
-                (hit["title"].as_str().unwrap_or_default(), hit["url"].as_str().unwrap_or_default());
-            text += &format!("- {title} ({url})\n");
-        }
+        text += &hits_in(&value["content"]);
     }
     text.trim_end().to_owned()
+}
+
+fn hits_in(list: &Value) -> String {
+    let word = |hit: &Value, key: &str| hit[key].as_str().unwrap_or_default().to_owned();
+    let hits = list.as_array().into_iter().flatten();
+    hits.map(|hit| format!("- {} ({})\n", word(hit, "title"), word(hit, "url"))).collect()
 }

@@ -105,6 +105,13 @@ impl Turns {
         }
     }
 
+    /// The CLI has died before it began to read the prompt.
+    pub(crate) fn put_back(&mut self, uuid: &str) {
+        if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.uuid == uuid) {
+            prompt.stage = Stage::Waiting;
+        }
+    }
+
     /// Is there anything that the session must not be put to sleep for?
     pub(crate) fn is_idle(&self) -> bool {
         self.prompts.is_empty() && !self.running && !self.cancelling

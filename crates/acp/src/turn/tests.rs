@@ -221,10 +221,7 @@ fn caa_336_a_turn_is_over_when_its_subagents_are_and_the_model_has_heard_of_it()
     assert!(turns.awaits_wake());
     turns.follow(&Event::TurnStarted);
     assert!(!turns.awaits_wake());
-    assert_eq!(
-        reasons(turns.follow(&ended(&[], self_started()))),
-        [("a".into(), StopReason::EndTurn)]
-    );
+    assert_eq!(reasons(turns.follow(&ended(&[], self_started()))), [("a".into(), StopReason::EndTurn)]);
 }
 
 #[test]
@@ -326,8 +323,11 @@ impl Model {
     fn end_turn(&mut self, tells: bool, has_result: bool) {
         let Some(read) = self.turn.take() else { return };
         // Without a result there is nothing to guess by.
-        let told: Vec<&str> =
-            if tells || !has_result || read.len() != 1 { read.iter().map(String::as_str).collect() } else { vec![] };
+        let told: Vec<&str> = if tells || !has_result || read.len() != 1 {
+            read.iter().map(String::as_str).collect()
+        } else {
+            vec![]
+        };
         self.follow(&ended(&told, if has_result { success() } else { None }));
     }
 

@@ -16,6 +16,7 @@ pub struct Filter {
     worktrees: bool,
     tag: Option<String>,
     count: bool,
+    after: Option<(SystemTime, String)>,
 }
 
 impl Filter {
@@ -36,6 +37,12 @@ impl Filter {
         self
     }
 
+    /// Only those that come after this one: the rest of a list that was shown in part. None of the others is looked into.
+    pub fn after(mut self, modified: SystemTime, id: impl Into<String>) -> Self {
+        self.after = Some((modified, id.into()));
+        self
+    }
+
     /// Count the messages too? That reads each transcript from beginning to end.
     pub fn count(mut self, count: bool) -> Self {
         self.count = count;
@@ -53,6 +60,9 @@ impl Library {
     /// When the directory of the projects cannot be read. That there is none is no error.
     pub fn list(&self, filter: &Filter) -> Result<Sessions, Error> {
         let mut candidates = candidates(self, filter)?;
+        if let Some((modified, id)) = &filter.after {
+            candidates.retain(|candidate| (*modified, &candidate.id) > (candidate.modified, id));
+        }
         candidates.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.id.cmp(&b.id)));
         Ok(Sessions { left: candidates.into_iter(), seen: HashSet::new(), filter: filter.clone() })
     }

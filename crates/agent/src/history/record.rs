@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
+use serde_json::Value;
 
 use super::time;
 use crate::stream::{
@@ -42,6 +43,9 @@ impl Record {
                 adopt(&mut user.extra, "sessionId", &mut user.session_id);
                 if user.tool_use_result.is_none() {
                     user.tool_use_result = user.extra.remove("toolUseResult");
+                }
+                if let Some(beside) = user.extra.remove("mcpMeta") {
+                    user.tool_use_result = Some(mcp_result(user.tool_use_result.take(), &beside));
                 }
                 std::mem::swap(&mut extra, &mut user.extra);
                 (user.uuid.clone(), user.timestamp.clone())
@@ -106,6 +110,15 @@ impl Record {
             && !self.is_summary
             && !self.blocks().iter().any(|block| matches!(block, ContentBlock::ToolResult(_)))
     }
+}
+
+/// What an MCP tool answered, in the form that it has in a session: a transcript keeps `_meta` and structured content apart.
+fn mcp_result(content: Option<Json>, beside: &Json) -> Json {
+    let mut result = beside.value();
+    if let (Value::Object(fields), Some(content)) = (&mut result, content) {
+        fields.insert("content".into(), content.value());
+    }
+    result.into()
 }
 
 fn word(extra: &Extra, name: &str) -> Option<String> {

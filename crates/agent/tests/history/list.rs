@@ -265,3 +265,21 @@ fn half_a_surrogate_and_broken_bytes_do_no_harm() {
     assert_eq!(only(&desk).first_prompt.as_deref(), Some("half \u{fffd}"));
     assert_eq!(desk.texts(1), ["half \u{fffd}", "bad \u{fffd}"]);
 }
+
+#[test]
+fn the_rest_of_a_list_begins_after_the_one_that_is_named() {
+    let desk = Desk::new();
+    for (number, age) in [(1, 30), (2, 20), (3, 20), (4, 10)] {
+        let path = desk.write(number, &[user("prompt", None)]);
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age);
+        fs::File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
+    }
+    let all = list(&desk);
+    assert_eq!(all.iter().map(|session| session.id.clone()).collect::<Vec<_>>(), [4, 2, 3, 1].map(id));
+    for (at, session) in all.iter().enumerate() {
+        let filter = Filter::project(desk.cwd()).after(session.modified, &session.id);
+        let rest: Vec<_> = desk.library.list(&filter).unwrap().map(|session| session.id).collect();
+        let expected: Vec<_> = all[at + 1..].iter().map(|session| session.id.clone()).collect();
+        assert_eq!(rest, expected);
+    }
+}

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use oarlock_testkit::acp::Adapter;
+use oarlock_testkit::acp::reference::Adapter;
 use oarlock_testkit::cage;
 use oarlock_testkit::cli::{Cli, VERSIONS};
 use oarlock_testkit::install::Availability;

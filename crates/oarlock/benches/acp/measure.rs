@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use oarlock_testkit::acp::Adapter;
+use oarlock_testkit::acp::reference::Adapter;
 use oarlock_testkit::cli::{Cli, Sandbox};
 use oarlock_testkit::model::{Model, Request, Script, pieces, text, tool};
 use serde_json::json;

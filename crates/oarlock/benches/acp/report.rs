@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use oarlock_testkit::acp::VERSION;
+use oarlock_testkit::acp::reference::VERSION;
 
 use crate::figures::{Figure, Who};
 use crate::measure::{DELTAS, Figures};

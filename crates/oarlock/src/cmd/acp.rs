@@ -24,8 +24,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH", alias = "program")]
     claude: Option<PathBuf>,
     /// Let the `claude` of a session go when it has been idle for so many minutes; the next prompt brings it back (0: never)
-    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
-    park_after: u64,
+    #[arg(long, value_name = "MINUTES", default_value_t = 30.0)]
+    park_after: f64,
     /// Let Write and Edit go through the editor, so that it can review each change
     #[arg(long)]
     review_edits: bool,
@@ -60,7 +60,9 @@ impl Args {
         let mut settings = Settings::default();
         let claude = self.claude.clone();
         settings.program = Arc::new(move || find(claude.as_deref()));
-        settings.park_after = (self.park_after > 0).then(|| Duration::from_secs(self.park_after * 60));
+        let idle = Duration::try_from_secs_f64(self.park_after * 60.0)
+            .map_err(|_| anyhow::anyhow!("--park-after {}: not a number of minutes", self.park_after))?;
+        settings.park_after = (!idle.is_zero()).then_some(idle);
         settings.review_edits = self.review_edits;
         settings.thinking = self.thinking.as_deref().map(ThinkingDisplay::from);
         let stop = stop_signal()?;

@@ -162,7 +162,8 @@ fn acp_perm_03_nothing_for_ever_when_the_cli_says_so() {
     assert_eq!(ids(&edit(json!({}))), always);
     assert_eq!(ids(&edit(json!({ "suppress_always_allow_rule": true }))), once);
     assert_eq!(ids(&edit(json!({ "matched_ask_rule": { "source": "projectSettings" } }))), once);
-    assert_eq!(ids(&edit(json!({ "server_policy_ask_only": true }))), once);
+    // This only says why it asks: a rule of the user's counts all the same.
+    assert_eq!(ids(&edit(json!({ "server_policy_ask_only": true }))), always);
     assert_eq!(ids(&edit(json!({ "permission_suggestions": [] }))), once);
     assert_eq!(ids(&edit(json!({ "permission_suggestions": null }))), once);
     assert_eq!(ids(&edit(json!({ "default_to_no": true }))), ["reject", "allow-once", "allow-with-updates"]);

@@ -78,6 +78,7 @@ async fn a_form_that_is_not_filled_in_is_a_no() {
         (Ok(json!({ "action": "_later" })), false),
         (Ok(json!("yes")), false),
         (Err(ErrorObject::internal("no window")), false),
+        (Err(ErrorObject::new(-32800, "cancelled")), true),
     ] {
         let shown = format!("{answer:?}");
         let client = FakeClient::with_forms(move |_, _| answer.clone());

@@ -1,0 +1,167 @@
+//! Its CLI: started, heard, buried, parked.
+
+use super::*;
+
+impl Actor {
+    /// Starts the CLI, if it is not there.
+    pub(super) fn start(&mut self) {
+        if !matches!(self.cli, Cli::Off) {
+            return;
+        }
+        let options = launch::options(&self.asker, &self.request, &self.gate, &self.notes);
+        let options = match options {
+            Ok(options) => options,
+            Err(error) => {
+                self.cli = Cli::Starting(std::future::ready(Err(error)).boxed());
+                return;
+            }
+        };
+        let options = self.choices.launch(options);
+        let cwd = Path::new(&self.request.cwd);
+        let is_begun = self.context().library.as_ref().is_some_and(|library| {
+            library.exists(&self.cli_session, cwd)
+                || library.find(&self.cli_session, None).ok().flatten().is_some()
+        });
+        let options = match is_begun {
+            true => options.resume(&self.cli_session),
+            false => options.session_id(&self.cli_session),
+        };
+        self.cli = Cli::Starting(options.connect().boxed());
+    }
+
+    pub(super) fn started(&mut self, outcome: Result<(Session, Events), Error>) {
+        self.timers.remove("setup");
+        let (session, events) = match outcome {
+            Ok(started) => started,
+            Err(error) => return self.not_started(&error),
+        };
+        let (outgoing, messages) = mpsc::channel(OUTGOING);
+        self.tasks.spawn(send_all(session.clone(), messages));
+        let known = Known::new(session.info(), None);
+        let mut is_news = self.choices.learn(&known);
+        if let Some(mode) = &session.info().current_permission_mode {
+            is_news |= self.choices.set_mode(mode);
+        }
+        if let Some(place) = &self.cache {
+            cache::store(place, &known);
+        }
+        // The model in force is in the settings, which are asked for beside.
+        let (notes, of) = (self.notes.clone(), session.clone());
+        self.tasks.spawn(async move {
+            if let Ok(settings) = of.settings().await {
+                let known = Known::new(of.info(), Some(&settings));
+                let _ = notes.send(Note::Known(Box::new(known))).await;
+            }
+        });
+        for (order, whole, responder) in std::mem::take(&mut self.orders) {
+            self.carry_out(&session, order, whole, responder);
+        }
+        self.cli = Cli::On { session, events, outgoing };
+        if let Some(why) = self.died.take() {
+            let title = "Claude Code was started again; the session goes on";
+            self.screen.notice(NoticeLevel::Warning, title, Some(&why));
+        }
+        if self.setups.is_empty() {
+            if is_news {
+                self.tell_mode();
+                self.tell_commands();
+            }
+        } else {
+            for (begin, responder) in std::mem::take(&mut self.setups) {
+                self.set_up(begin, responder);
+            }
+        }
+    }
+
+    pub(super) fn not_started(&mut self, error: &Error) {
+        tracing::warn!(%error, "the CLI did not start");
+        self.cli = Cli::Off;
+        let fault = fault::cli(error);
+        for (_, responder) in self.setups.drain(..) {
+            responder.error(&fault);
+        }
+        for (_, _, responder) in self.orders.drain(..) {
+            responder.error(&fault);
+        }
+        self.waiting.clear();
+        let answers = self.turns.fail(&fault);
+        self.answer(answers);
+    }
+
+    /// Takes what the CLI says, and all that it has said besides.
+    pub(super) async fn hear(&mut self, item: Option<Result<Message, Error>>) {
+        let mut next = Some(item);
+        for _ in 0..BATCH {
+            match next.take() {
+                Some(Some(Ok(message))) => self.follow(message),
+                Some(Some(Err(error))) if !error.is_fatal() => {
+                    tracing::warn!(%error, "a line of the CLI's was passed over");
+                }
+                Some(item) => return self.bury(item.and_then(Result::err)).await,
+                None => return,
+            }
+            let Cli::On { events, .. } = &mut self.cli else { return };
+            next = events.next().now_or_never();
+        }
+        if let Some(Some(Ok(message))) = next {
+            self.follow(message);
+        } else if let Some(item) = next {
+            self.bury(item.and_then(Result::err)).await;
+        }
+    }
+
+    /// The CLI is gone.
+    pub(super) async fn bury(&mut self, error: Option<Error>) {
+        let Cli::On { session, .. } = std::mem::replace(&mut self.cli, Cli::Off) else { return };
+        let error = match error {
+            Some(error) => error,
+            None => Error::Exited(session.wait().await),
+        };
+        tracing::warn!(%error, "the CLI is gone");
+        self.gate.clear();
+        // Only the screen hears how all that is open ends: the prompts shall hear why.
+        let events: Vec<Event> = self.reducer.close().collect();
+        for event in events {
+            self.learn(&event);
+            self.screen.show(event);
+        }
+        self.flush();
+        self.muted = false;
+        self.timers.clear();
+        self.died = Some(error.to_string());
+        self.put_back();
+        let fault = fault::cli(&error);
+        let answers = self.turns.gone(&fault);
+        self.answer(answers);
+        for (_, _, responder) in self.orders.drain(..) {
+            responder.error(&fault);
+        }
+        if !self.waiting.is_empty() {
+            self.start();
+        }
+    }
+
+    /// What the dead CLI had and had not begun goes to the next one; once, or one that dies of it would die for ever.
+    fn put_back(&mut self) {
+        let unread = std::mem::take(&mut self.unread);
+        if self.turns.is_cancelling() || std::mem::replace(&mut self.is_second_try, !unread.is_empty()) {
+            return;
+        }
+        for user in unread.into_iter().rev() {
+            if let Some(uuid) = &user.uuid {
+                self.turns.put_back(uuid);
+            }
+            self.waiting.push_front(user);
+        }
+    }
+
+    /// Lets the CLI go until it is needed.
+    pub(super) fn park(&mut self) {
+        if let Cli::On { session, .. } = std::mem::replace(&mut self.cli, Cli::Off) {
+            tracing::info!("parked");
+            self.tasks.spawn(async move { drop(session.close().await) });
+        }
+        self.reducer.close();
+        self.gate.clear();
+    }
+}

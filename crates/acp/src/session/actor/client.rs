@@ -1,0 +1,172 @@
+//! What the client asks of it.
+
+use super::*;
+
+impl Actor {
+    pub(super) async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Prompt { content, responder } => self.prompt(content, responder),
+            Command::Steer { content, asks_first, responder } => self.steer(content, asks_first, responder),
+            Command::Cancel => self.cancel(),
+            Command::CancelRequest(id) => {
+                if self.responders.values().any(|responder| responder.id().as_json() == id) {
+                    self.cancel();
+                }
+            }
+            Command::Choose { id, value, whole, responder } => self.choose(&id, &value, whole, responder),
+            Command::Titled(title) => {
+                self.set_title(title);
+                self.tell_info();
+            }
+            Command::Again { begin, request, responder } => self.again(begin, request, responder).await,
+        }
+    }
+
+    pub(super) fn prompt(&mut self, content: Content, responder: Responder) {
+        let uuid = uuid::Uuid::new_v4().to_string();
+        if self.title.is_none() {
+            self.title = title_of(&prompt::words(&content));
+        }
+        self.turns.prompt(&uuid);
+        self.responders.insert(uuid.clone(), responder);
+        let mut user = User::prompt(content);
+        user.uuid = Some(uuid);
+        self.waiting.push_back(user);
+        self.start();
+    }
+
+    pub(super) fn steer(&mut self, content: Content, asks_first: bool, responder: Responder) {
+        let is_running = self.turns.is_running() && !self.turns.is_cancelling();
+        if !is_running && asks_first {
+            return responder.reply(&json!({ "outcome": "promptRequired", "reason": "noRunningTurn" }));
+        }
+        let mut user = User::prompt(content);
+        user.uuid = Some(uuid::Uuid::new_v4().to_string());
+        self.waiting.push_back(user);
+        self.start();
+        let outcome = if is_running { "injected" } else { "startedNewTurn" };
+        responder.reply(&json!({ "outcome": outcome }));
+    }
+
+    /// Sends what waits, as far as the CLI takes it.
+    pub(super) fn send_waiting(&mut self) {
+        let Cli::On { outgoing, .. } = &self.cli else { return };
+        while self.turns.may_send() && !self.waiting.is_empty() {
+            let Ok(permit) = outgoing.try_reserve() else { return };
+            let Some(user) = self.waiting.pop_front() else { return };
+            if let Some(uuid) = &user.uuid {
+                self.turns.sent(uuid);
+                self.reducer.sent(uuid);
+                if self.responders.contains_key(uuid) {
+                    self.unread.push(user.clone());
+                }
+            }
+            if !self.turns.is_running() {
+                self.muted = false;
+            }
+            permit.send(user);
+        }
+    }
+
+    pub(super) fn cancel(&mut self) {
+        let cancel = self.turns.cancel();
+        self.waiting.clear();
+        self.answer(cancel.answers);
+        if cancel.interrupt {
+            self.interrupt(cancel.queued, cancel.tasks);
+            let now = Instant::now();
+            self.timers.insert("give up", (now + STOP, Timer::GiveUp));
+            self.timers.insert("kill", (now + STOP_OR_DIE, Timer::Kill));
+        }
+    }
+
+    /// Stops the CLI's turn: first messages that no turn has read, so that none begins.
+    pub(super) fn interrupt(&self, queued: Vec<String>, tasks: Vec<String>) {
+        let Cli::On { session, .. } = &self.cli else { return };
+        let (session, notes) = (session.clone(), self.notes.clone());
+        self.tasks.spawn(async move {
+            for uuid in queued {
+                let withdrawn = session.cancel_message(&uuid).await;
+                if withdrawn.is_ok_and(|answer| answer.cancelled) {
+                    let _ = notes.send(Note::Withdrawn(uuid)).await;
+                }
+            }
+            for task in tasks {
+                let _ = session.stop_task(&task).await;
+            }
+            match session.interrupt_all().await {
+                Ok(receipt) => {
+                    for uuid in receipt.cancelled.into_iter().flatten() {
+                        let _ = notes.send(Note::Withdrawn(uuid)).await;
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "the interrupt failed"),
+            }
+        });
+    }
+
+    /// Stops the turn that runs, and nothing else.
+    pub(super) fn interrupt_turn(&self) {
+        let Cli::On { session, .. } = &self.cli else { return };
+        let session = session.clone();
+        self.tasks.spawn(async move { drop(session.interrupt().await) });
+    }
+
+    pub(super) fn choose(&mut self, id: &str, value: &Json, whole: bool, responder: Responder) {
+        let order = match self.choices.order(id, value) {
+            Ok(order) => order,
+            Err(error) => return responder.error(&error),
+        };
+        match &self.cli {
+            Cli::On { session, .. } => self.carry_out(&session.clone(), order, whole, responder),
+            Cli::Starting(_) => self.orders.push((order, whole, responder)),
+            // It is started with it.
+            Cli::Off => self.chosen(&order, whole, responder),
+        }
+    }
+
+    pub(super) fn carry_out(&self, session: &Session, order: Order, whole: bool, responder: Responder) {
+        let (session, notes) = (session.clone(), self.notes.clone());
+        self.tasks.spawn(async move {
+            let outcome = order.carry_out(&session).await;
+            let note = Note::Chosen { order, outcome, whole, responder };
+            if let Err(mpsc::error::SendError(Note::Chosen { responder, .. })) = notes.send(note).await {
+                responder.error(&closed());
+            }
+        });
+    }
+
+    pub(super) fn chosen(&mut self, order: &Order, whole: bool, responder: Responder) {
+        self.choices.done(order);
+        // The other of the two ways hears of it, too.
+        match order {
+            Order::Mode(_) => self.tell_mode(),
+            _ if !whole => self.tell_choices(),
+            _ => {}
+        }
+        if whole {
+            let config_options = self.choices.options(&self.context().client);
+            responder.reply(&SetConfigOptionResponse { config_options });
+        } else {
+            responder.reply(&Empty {});
+        }
+    }
+
+    pub(super) async fn again(&mut self, begin: Begin, request: SetupRequest, responder: Responder) {
+        if begin == Begin::Load
+            && let Some(library) = &self.context().library
+            && let Ok(transcript) = library.open(&self.cli_session, None)
+        {
+            self.replay(&transcript).await;
+        }
+        let is_other = request.cwd != self.request.cwd
+            || request.mcp_servers != self.request.mcp_servers
+            || request.additional_directories != self.request.additional_directories;
+        if is_other && self.turns.is_idle() {
+            self.request = request;
+            self.park();
+            self.start();
+        }
+        self.set_up(begin, responder);
+    }
+}

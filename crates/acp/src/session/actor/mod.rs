@@ -1,0 +1,497 @@
+//! The task of one session.
+//!
+//! This file has its state and its loop; what it does with its CLI, with what that says, and with what the client asks is in the
+//! files beside.
+
+mod cli;
+mod client;
+mod events;
+mod tell;
+
+use std::collections::{HashMap, VecDeque};
+use std::future::pending;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use oarlock_agent::history::Transcript;
+use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
+use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
+use oarlock_agent::{Error, Events, Session};
+use oarlock_proto::acp::{
+    AvailableCommands, ConfigOptions, CurrentMode, Empty, PromptResponse, SessionInfoUpdate, SessionUpdate,
+    SetConfigOptionResponse, SetupRequest, SetupResponse, StopReason,
+};
+use oarlock_proto::jsonrpc::ErrorObject;
+use oarlock_wire::Responder;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::task::TaskTracker;
+
+use super::gate::Gate;
+use super::{Begin, Command, launch};
+use crate::ask::Situation;
+use crate::choices::{Choices, Known, Order};
+use crate::context::{Asker, Context};
+use crate::history::Replay;
+use crate::tail::Tails;
+use crate::translate::{Pass, Screen};
+use crate::turn::{Answer, Answers, Turns};
+use crate::{ask, cache, fault, prompt, review, tail};
+
+/// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
+const FIRST_START: Duration = Duration::from_secs(4);
+/// How long the CLI may take to stop before the client is answered.
+const STOP: Duration = Duration::from_millis(1500);
+/// How long the CLI may take to stop before it is killed.
+const STOP_OR_DIE: Duration = Duration::from_secs(10);
+/// How long to wait for the turn that a subagent's end should start.
+const WAKE: Duration = Duration::from_millis(1500);
+/// Messages that may wait for a CLI that is slow to read; more wait here.
+const OUTGOING: usize = 64;
+/// Messages that are taken before the client is told.
+const BATCH: usize = 512;
+
+/// What others tell the actor.
+#[derive(Debug)]
+pub(super) enum Note {
+    /// The user has allowed a call.
+    Allowed(String),
+    /// The CLI has taken back a message that no turn had read.
+    Withdrawn(String),
+    /// A choice was made, or not.
+    Chosen { order: Order, outcome: Result<(), Error>, whole: bool, responder: Responder },
+    /// The CLI says more about itself than it did at its start.
+    Known(Box<Known>),
+    /// The user should know this about the review of edits.
+    Review(String),
+}
+
+/// The CLI of a session.
+enum Cli {
+    /// None: not yet, parked, or dead.
+    Off,
+    /// It starts.
+    Starting(Pin<Box<dyn Future<Output = Result<(Session, Events), Error>> + Send>>),
+    /// It runs.
+    On { session: Session, events: Events, outgoing: mpsc::Sender<User> },
+}
+
+/// What wakes the actor.
+enum Wake {
+    Closed(Option<Responder>),
+    Command(Command),
+    Started(Result<(Session, Events), Error>),
+    Message(Option<Result<Message, Error>>),
+    Note(Note),
+    Output,
+    Timer(Timer),
+}
+
+/// What time has come for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timer {
+    /// The client has waited for a first start long enough.
+    Setup,
+    /// The client has waited for a cancel long enough.
+    GiveUp,
+    /// The CLI does not stop.
+    Kill,
+    /// The turn that a subagent's end should start does not come.
+    Wake,
+    /// The session has been idle for long.
+    Park,
+}
+
+pub(super) struct Actor {
+    asker: Asker,
+    request: SetupRequest,
+    commands: mpsc::Receiver<Command>,
+    closed: oneshot::Receiver<Option<Responder>>,
+    tasks: TaskTracker,
+    notes: mpsc::Sender<Note>,
+    noted: mpsc::Receiver<Note>,
+    timers: HashMap<&'static str, (Instant, Timer)>,
+
+    cli: Cli,
+    /// The CLI's own id of the session; `/clear` gives it another one.
+    cli_session: String,
+    /// Why the CLI that ran before is gone, if nobody asked it to go.
+    died: Option<String>,
+    choices: Choices,
+    cache: Option<std::path::PathBuf>,
+    /// Setups that are answered when the CLI is up.
+    setups: Vec<(Begin, Responder)>,
+    /// Choices that are made when the CLI is up.
+    orders: Vec<(Order, bool, Responder)>,
+
+    gate: Gate,
+    reducer: Reducer,
+    screen: Screen,
+    tails: Tails,
+    turns: Turns,
+    /// The prompts' responders, by the uuid of their message.
+    responders: HashMap<String, Responder>,
+    /// Prompts that the CLI does not have yet.
+    waiting: VecDeque<User>,
+    /// Prompts that the CLI has, and that no turn has begun to read.
+    unread: Vec<User>,
+    /// A CLI has died with prompts unread, and this one has them.
+    is_second_try: bool,
+    /// The turn that runs was answered already: what it still says is not for the client.
+    muted: bool,
+    title: Option<String>,
+    /// The client has heard of the title.
+    title_told: bool,
+    /// The user knows what is special about the review of edits.
+    told_of_review: bool,
+}
+
+impl Actor {
+    pub(super) fn new(
+        context: Arc<Context>,
+        id: String,
+        request: SetupRequest,
+        commands: mpsc::Receiver<Command>,
+        closed: oneshot::Receiver<Option<Responder>>,
+        tasks: TaskTracker,
+    ) -> Self {
+        // Callbacks wait when it is full; the actor empties it at every turn.
+        let (notes, noted) = mpsc::channel(64);
+        let screen = Screen::new(context.client.clone(), request.cwd.clone(), Pass::Live);
+        Self {
+            asker: Asker { context, session_id: id.as_str().into() },
+            request,
+            commands,
+            closed,
+            tasks,
+            notes,
+            noted,
+            timers: HashMap::new(),
+            cli: Cli::Off,
+            cli_session: id,
+            died: None,
+            choices: Choices::default(),
+            cache: None,
+            setups: Vec::new(),
+            orders: Vec::new(),
+            gate: Gate::default(),
+            reducer: Reducer::default(),
+            screen,
+            tails: Tails::default(),
+            turns: Turns::default(),
+            responders: HashMap::new(),
+            waiting: VecDeque::new(),
+            unread: Vec::new(),
+            is_second_try: false,
+            muted: false,
+            title: None,
+            title_told: false,
+            told_of_review: false,
+        }
+    }
+
+    fn context(&self) -> &Context {
+        &self.asker.context
+    }
+
+    pub(super) async fn run(mut self, begin: Begin, transcript: Option<Transcript>, responder: Responder) {
+        self.begin(begin, transcript, responder).await;
+        loop {
+            match self.next().await {
+                Wake::Closed(responder) => return self.end(responder).await,
+                Wake::Command(command) => self.obey(command).await,
+                Wake::Started(outcome) => self.started(outcome),
+                Wake::Message(item) => self.hear(item).await,
+                Wake::Note(note) => self.note(note),
+                Wake::Output => {
+                    for output in self.tails.read() {
+                        self.screen.output(&output.tool_use_id, &output.text);
+                    }
+                }
+                Wake::Timer(timer) => self.ring(timer),
+            }
+            self.send_waiting();
+            self.flush();
+            self.set_timers();
+        }
+    }
+
+    async fn next(&mut self) -> Wake {
+        let Self { cli, commands, closed, noted, timers, tails, asker, .. } = self;
+        let timer = timers.values().min_by_key(|(at, _)| *at).copied();
+        let ring = async {
+            match timer {
+                Some((at, timer)) => {
+                    sleep_until(at).await;
+                    timer
+                }
+                None => pending().await,
+            }
+        };
+        let heard = async {
+            match cli {
+                Cli::Off => pending().await,
+                Cli::Starting(starting) => Wake::Started(starting.await),
+                Cli::On { events, .. } => {
+                    // A client that does not read holds back the CLI, not our memory.
+                    asker.context.peer.ready().await;
+                    Wake::Message(events.next().await)
+                }
+            }
+        };
+        let output = async {
+            match tails.is_empty() {
+                true => pending().await,
+                false => tails.changed().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            responder = closed => Wake::Closed(responder.ok().flatten()),
+            Some(command) = commands.recv() => Wake::Command(command),
+            Some(note) = noted.recv() => Wake::Note(note),
+            wake = heard => wake,
+            () = output => Wake::Output,
+            timer = ring => Wake::Timer(timer),
+        }
+    }
+
+    // ---- beginning and ending
+
+    async fn begin(&mut self, begin: Begin, transcript: Option<Transcript>, responder: Responder) {
+        if let Ok(program) = self.context().program() {
+            self.cache = cache::place(self.context(), &program, Path::new(&self.request.cwd));
+        }
+        let known = self.cache.as_deref().and_then(cache::load);
+        let (mode, model) = wishes(&self.request);
+        self.choices = Choices::new(&known.clone().unwrap_or_default(), mode, model);
+        if let Some(transcript) = &transcript {
+            self.title = transcript.summary().map(|summary| summary.title);
+            if begin == Begin::Load {
+                self.replay(transcript).await;
+            }
+        }
+        self.start();
+        if known.is_some() || begin == Begin::Load {
+            self.set_up(begin, responder);
+        } else {
+            self.timers.insert("setup", (Instant::now() + FIRST_START, Timer::Setup));
+            self.setups.push((begin, responder));
+        }
+    }
+
+    /// Shows a transcript, as fast as the client reads.
+    async fn replay(&mut self, transcript: &Transcript) {
+        let context = self.asker.context.clone();
+        let screen = Screen::new(context.client.clone(), self.request.cwd.clone(), Pass::Replay);
+        let replay = match Replay::new(transcript, screen) {
+            Ok(replay) => replay,
+            Err(error) => return tracing::warn!(%error, "the transcript cannot be read"),
+        };
+        for updates in replay {
+            for update in &updates {
+                context.update(&self.asker.session_id, update);
+            }
+            context.peer.ready().await;
+        }
+    }
+
+    /// Answers a setup.
+    fn set_up(&mut self, begin: Begin, responder: Responder) {
+        let is_new = matches!(begin, Begin::New | Begin::Fork);
+        responder.reply(&SetupResponse {
+            session_id: is_new.then(|| self.asker.session_id.to_string()),
+            modes: self.choices.modes(),
+            config_options: self.choices.options(&self.context().client),
+        });
+        self.tell_commands();
+    }
+
+    fn tell_commands(&self) {
+        let available_commands = self.choices.commands();
+        if !available_commands.is_empty() {
+            self.update(&SessionUpdate::AvailableCommandsUpdate(AvailableCommands { available_commands }));
+        }
+    }
+
+    /// The client has closed the session, or is gone.
+    async fn end(mut self, responder: Option<Responder>) {
+        for event in self.reducer.close() {
+            self.screen.show(event);
+        }
+        self.flush();
+        let answers = self.turns.close();
+        self.answer(answers);
+        for (_, _, responder) in self.orders.drain(..) {
+            responder.error(&closed());
+        }
+        for (_, responder) in self.setups.drain(..) {
+            responder.error(&closed());
+        }
+        match std::mem::replace(&mut self.cli, Cli::Off) {
+            Cli::On { session, events, .. } => {
+                drop(events);
+                if self.turns.is_running() {
+                    session.kill().await;
+                } else {
+                    let _ = session.close().await;
+                }
+            }
+            // Dropping the future kills what it has started.
+            Cli::Starting(_) | Cli::Off => {}
+        }
+        self.refuse_all().await;
+        if let Some(responder) = responder {
+            responder.reply(&Empty {});
+        }
+    }
+
+    /// Answers what has come in while the session ended.
+    async fn refuse_all(&mut self) {
+        self.commands.close();
+        while let Some(command) = self.commands.recv().await {
+            match command {
+                Command::Prompt { responder, .. } => responder.reply(&PromptResponse {
+                    stop_reason: StopReason::Cancelled,
+                    usage: None,
+                    meta: None,
+                }),
+                Command::Steer { responder, .. }
+                | Command::Choose { responder, .. }
+                | Command::Again { responder, .. } => responder.error(&closed()),
+                Command::Cancel | Command::CancelRequest(_) | Command::Titled(_) => {}
+            }
+        }
+        self.noted.close();
+        while let Some(note) = self.noted.recv().await {
+            if let Note::Chosen { responder, .. } = note {
+                responder.error(&closed());
+            }
+        }
+    }
+
+    // ---- what others say
+
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Allowed(tool_use_id) => self.screen.allowed(&tool_use_id),
+            Note::Review(words) => {
+                // The CLI may be started many times; the user is told once.
+                if !std::mem::replace(&mut self.told_of_review, true) {
+                    self.screen.notice(NoticeLevel::Warning, "Edit review", Some(&words));
+                    self.flush();
+                }
+            }
+            Note::Withdrawn(uuid) => {
+                let answers = self.turns.withdrawn(&uuid);
+                self.flush();
+                self.answer(answers);
+            }
+            Note::Chosen { order, outcome, whole, responder } => match outcome {
+                Ok(()) => self.chosen(&order, whole, responder),
+                Err(error) => responder.error(&fault::cli(&error)),
+            },
+            Note::Known(known) => {
+                if let Some(place) = &self.cache {
+                    cache::store(place, &known);
+                }
+                if self.choices.learn(&known) {
+                    self.tell_mode();
+                }
+            }
+        }
+    }
+
+    fn ring(&mut self, timer: Timer) {
+        self.timers.retain(|_, (_, other)| *other != timer);
+        match timer {
+            Timer::Setup => {
+                for (begin, responder) in std::mem::take(&mut self.setups) {
+                    self.set_up(begin, responder);
+                }
+            }
+            Timer::GiveUp => {
+                self.muted = true;
+                self.screen.abandon();
+                self.flush();
+                let answers = self.turns.give_up();
+                self.answer(answers);
+            }
+            Timer::Kill => {
+                if let Cli::On { session, .. } = &self.cli {
+                    tracing::warn!("the CLI does not stop; it is killed");
+                    let session = session.clone();
+                    self.tasks.spawn(async move { drop(session.kill().await) });
+                }
+            }
+            Timer::Wake => {
+                let answers = self.turns.release();
+                self.answer(answers);
+            }
+            Timer::Park => self.park(),
+        }
+    }
+
+    /// Sets the timers that the state asks for, and takes away those it does not.
+    fn set_timers(&mut self) {
+        let now = Instant::now();
+        if !self.turns.is_cancelling() {
+            self.timers.remove("give up");
+            if !self.turns.is_running() || !self.muted {
+                self.timers.remove("kill");
+            }
+        }
+        if self.turns.awaits_wake() {
+            self.timers.entry("wake").or_insert((now + WAKE, Timer::Wake));
+        } else {
+            self.timers.remove("wake");
+        }
+        let state = self.reducer.state();
+        let is_idle = self.turns.is_idle()
+            && matches!(self.cli, Cli::On { .. })
+            && state.tasks.is_empty()
+            && state.questions.is_empty()
+            && self.waiting.is_empty();
+        match self.context().settings.park_after {
+            Some(after) if is_idle => {
+                self.timers.entry("park").or_insert((now + after, Timer::Park));
+            }
+            _ => drop(self.timers.remove("park")),
+        }
+    }
+}
+
+/// Hands messages to the CLI one by one: it may be slow to take them.
+async fn send_all(session: Session, mut messages: mpsc::Receiver<User>) {
+    while let Some(user) = messages.recv().await {
+        if let Err(error) = session.send(user).await {
+            // The end of the session's messages tells the rest.
+            return tracing::debug!(%error, "a message was not taken");
+        }
+    }
+}
+
+/// The mode and the model that the client asks for at the start.
+fn wishes(request: &SetupRequest) -> (Option<PermissionMode>, Option<String>) {
+    let options = request.meta.as_ref().and_then(|meta| meta.get("claudeCode")?.get("options"));
+    let word = |name: &str| options.and_then(|options| options.get(name)).and_then(Value::as_str);
+    (word("permissionMode").map(PermissionMode::from), word("model").map(str::to_owned))
+}
+
+/// A title, until there is a better one: the beginning of the first prompt.
+fn title_of(prompt: &str) -> Option<String> {
+    let line = prompt.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut title: String = line.chars().take(100).collect();
+    if title.len() < line.len() {
+        title.push('…');
+    }
+    Some(title)
+}
+
+fn closed() -> ErrorObject {
+    ErrorObject::internal("the session was closed")
+}

@@ -1,0 +1,142 @@
+//! Beginnings and ends: of the agent, of its sessions, and of all that they have started.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use oarlock_testkit::acp::{Abilities, Client};
+use oarlock_testkit::model::{Script, hold, text, tool};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::stage::{GONE, SLEEP, Stage, sleeps};
+use crate::turns::text_of;
+
+/// A session in the middle of a command, and another in the middle of a text.
+async fn busy(stage: &Stage) -> Result<Client> {
+    let run = tool("Bash", json!({"command": SLEEP, "description": "Sleep"}));
+    let command = stage.script("command", Script::new().turn([run]));
+    let held = stage.script("held", Script::new().turn([text("words"), hold("never")]));
+    let (client, one) = stage.open(Abilities::Zed).await?;
+    client.ask(&one, &command).await?;
+    let two = client.new_session(stage.sandbox.work()).await?;
+    client.ask(&two, &held).await?;
+    client.seen(&two, "words", |picture| picture.text() == "words").await?;
+    stage.until("the command", || sleeps(stage)).await?;
+    Ok(client)
+}
+
+pub(crate) async fn acp_end_01_the_end_of_stdin_ends_everything(stage: Stage) -> Result<()> {
+    let client = busy(&stage).await?;
+    let ended = client.end(GONE).await?;
+    ensure!(ended.status.success(), "{}", ended.status);
+    // Who closes stdin does not wait for answers.
+    stage.check(&ended, Abilities::Zed, true)?;
+    stage.all_gone().await
+}
+
+fn signal(client: &Client, signal: Signal) -> Result<()> {
+    let id = client.pid().and_then(Pid::from_raw).context("it runs")?;
+    Ok(kill_process(id, signal)?)
+}
+
+pub(crate) async fn acp_end_02_signals_end_everything(stage: Stage) -> Result<()> {
+    for ends in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let client = busy(&stage).await?;
+        signal(&client, ends)?;
+        let ended = client.gone(GONE).await?;
+        stage.check(&ended, Abilities::Zed, true)?;
+        stage.all_gone().await.with_context(|| format!("after {ends:?}"))?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn caa_1011_openclaw_70860_a_killed_agent_leaves_no_cli(stage: Stage) -> Result<()> {
+    let client = busy(&stage).await?;
+    signal(&client, Signal::KILL)?;
+    let ended = client.gone(GONE).await?;
+    stage.check(&ended, Abilities::Zed, true)?;
+    stage.all_gone().await
+}
+
+pub(crate) async fn closing_a_session_ends_its_commands(stage: Stage) -> Result<()> {
+    let run = tool("Bash", json!({"command": SLEEP, "description": "Sleep"}));
+    let command = stage.script("command", Script::new().turn([run]));
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &command).await?;
+    stage.until("the command", || sleeps(&stage)).await?;
+    client.call("session/close", json!({"sessionId": session})).await?.result()?;
+    let answer = client.answered(&id).await?;
+    ensure!(answer.stop_reason()? == "cancelled", "{answer:?}");
+    stage.until("the end of all", || Ok(stage.sandbox.processes()?.len() == 1)).await?;
+    client.call("session/prompt", json!({"sessionId": session, "prompt": []})).await?.error(-32002)?;
+    stage.end(client).await
+}
+
+/// A small generator of numbers: runs are reproducible, and need no crate.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Opens, prompts, cancels and closes at random, until so many sessions have been there.
+async fn come_and_go(stage: &Stage, prompt: &str, count: usize) -> Result<()> {
+    let client = stage.agent(Abilities::Zed).await?;
+    let mut dice = Dice(4711);
+    let (mut open, mut asked, mut opened): (Vec<String>, Vec<serde_json::Value>, usize) = Default::default();
+    while opened < count || !open.is_empty() {
+        match dice.below(4) {
+            0 | 1 if opened < count => {
+                open.push(client.new_session(stage.sandbox.work()).await?);
+                opened += 1;
+            }
+            2 if !open.is_empty() => {
+                let session = &open[usize::try_from(dice.below(open.len() as u64))?];
+                asked.push(client.ask(session, prompt).await?);
+                if dice.below(3) == 0 {
+                    client.cancel(session).await?;
+                }
+            }
+            _ if open.len() > 8 || (opened == count && !open.is_empty()) => {
+                let session = open.swap_remove(usize::try_from(dice.below(open.len() as u64))?);
+                client.request("session/close", json!({"sessionId": session})).await?;
+            }
+            _ => {}
+        }
+    }
+    for id in asked {
+        let answer = client.answered(&id).await?;
+        let asked = client.lines().into_iter().find(|line| line.sent && line.message["id"] == id);
+        let reason = answer.stop_reason().with_context(|| format!("{asked:?}"))?;
+        ensure!(matches!(reason, "end_turn" | "cancelled"), "{answer:?}");
+    }
+    stage.until("the end of all CLIs", || Ok(stage.clis()?.is_empty())).await?;
+    stage.end(client).await
+}
+
+pub(crate) async fn sixty_four_sessions_come_and_go(stage: Stage) -> Result<()> {
+    let prompt = stage.says("many", "one of many");
+    come_and_go(&stage, &prompt, 64).await
+}
+
+pub(crate) async fn eight_real_sessions_come_and_go(stage: Stage) -> Result<()> {
+    let prompt = stage.says("many", "one of many");
+    come_and_go(&stage, &prompt, 8).await
+}
+
+/// An idle CLI is let go; the next prompt brings it back in the same conversation.
+pub(crate) async fn an_idle_session_is_parked_and_comes_back(stage: Stage) -> Result<()> {
+    let prompt = stage.says("hi", "hello");
+    let client = stage.agent_with(Abilities::Full, &["--park-after", "0.02"]).await?;
+    let session = client.new_session(stage.sandbox.work()).await?;
+    ensure!(text_of(&client, &session, &prompt).await? == "hello");
+    let begin = Instant::now();
+    stage.until("the parking", || Ok(stage.clis()?.is_empty())).await?;
+    ensure!(begin.elapsed() > Duration::from_millis(300), "it was parked at once");
+    ensure!(text_of(&client, &session, &prompt).await? == "hello");
+    ensure!(client.picture(&session).notices.is_empty(), "parking is no fault");
+    stage.end(client).await
+}
