@@ -54,10 +54,15 @@ impl Recipe {
     /// The command, for a session of its own.
     fn command(&self, session: &str, url: Option<&str>) -> Command {
         let mut command = Command::new(&self.program);
-        let mut is_id = false;
         for argument in &self.arguments {
-            command.arg(if is_id { OsStr::new(session) } else { argument });
-            is_id = argument == "--session-id";
+            match argument.to_str() {
+                Some(text) if text.starts_with("--session-id=") => {
+                    command.arg(format!("--session-id={session}"));
+                }
+                _ => {
+                    command.arg(argument);
+                }
+            }
         }
         command.env_clear().envs(self.environment.iter().cloned()).current_dir(&self.cwd);
         if let Some(url) = url {
