@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use oarlock_testkit::cli::{Cli, Sandbox};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::process::Process;
 
@@ -112,7 +112,10 @@ impl Alone {
             if first_text.is_none() && line.text.contains("\"text_delta\"") {
                 first_text = Some(line.at);
             }
-            if line.text.starts_with("{\"type\":\"result\"") {
+            // Its place in the line differs from version to version.
+            let is_result = line.text.contains("\"type\":\"result\"")
+                && serde_json::from_str::<Value>(&line.text)?["type"] == "result";
+            if is_result {
                 return Ok(Turn { sent, first_text, ended: line.at });
             }
         }
