@@ -17,8 +17,10 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Less than a frame of a fast screen, and at its usual speed the CLI does not fill its pipe in it.
 const PAUSE: Duration = Duration::from_millis(8);
-/// What a piece of a stream begins with.
-const DELTA: &[u8] = br#"{"type":"stream_event","#;
+/// What a line of a stream begins with.
+const STREAM: &[u8] = br#"{"type":"stream_event","#;
+/// What is in one that has a piece of a block. What opens a message or a block has not: the first words come next.
+const DELTA: &[u8] = br#""content_block_delta""#;
 
 /// Has the CLI's output read in larger pieces.
 pub(super) fn pace(options: Options) -> Options {
@@ -57,12 +59,18 @@ impl AsyncRead for Paced {
         ready!(self.inner.as_mut().poll_read(cx, buffer))?;
         let read = &buffer.filled()[before..];
         // Whole lines only: what is large comes in parts, and the next part is there already.
-        if read.starts_with(DELTA) && read.ends_with(b"\n") {
+        if is_delta(read) && read.ends_with(b"\n") {
             self.pause.as_mut().reset(Instant::now() + PAUSE);
             self.pausing = true;
         }
         Poll::Ready(Ok(()))
     }
+}
+
+/// Is the first line a piece of a block?
+fn is_delta(read: &[u8]) -> bool {
+    let line = read.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.starts_with(STREAM) && line.windows(DELTA.len()).any(|part| part == DELTA)
 }
 
 #[cfg(test)]
@@ -71,7 +79,8 @@ mod tests {
 
     use super::*;
 
-    const LINE: &[u8] = b"{\"type\":\"stream_event\",\"event\":{}}\n";
+    const LINE: &[u8] = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\"}}\n";
+    const START: &[u8] = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"message_start\"}}\n";
 
     #[tokio::test(start_paused = true)]
     async fn only_what_follows_a_delta_is_held() {
@@ -101,7 +110,7 @@ mod tests {
         let mut paced = Paced::new(Box::pin(ours));
         let mut buffer = [0; 1 << 12];
         let start = Instant::now();
-        for part in [&b"{\"type\":\"result\"}\n"[..], &LINE[..LINE.len() - 1]] {
+        for part in [&b"{\"type\":\"result\"}\n"[..], START, &LINE[..LINE.len() - 1]] {
             cli.write_all(part).await.unwrap();
             assert_eq!(paced.read(&mut buffer).await.unwrap(), part.len());
         }
