@@ -241,3 +241,18 @@ pub(crate) async fn zed_52054_a_session_has_its_own_environment(stage: Stage) ->
     ensure!(call.output.contains("<vanilla>"), "{call:?}");
     stage.end(client).await
 }
+
+pub(crate) async fn additional_directories_are_open(stage: Stage) -> Result<()> {
+    let other = stage.sandbox.home().join("other");
+    std::fs::create_dir(&other)?;
+    let file = other.join("b.txt");
+    std::fs::write(&file, "over there\n")?;
+    let prompt = stage.uses("read", "Read", json!({"file_path": file}), "read");
+    let client = stage.agent(Abilities::Zed).await?;
+    let (session, _) = stage.open_with(&client, json!({"additionalDirectories": [other]})).await?;
+    client.prompt(&session, &prompt).await?.result()?;
+    let picture = client.picture(&session);
+    ensure!(picture.calls[0].text().contains("over there"), "{:?}", picture.calls);
+    ensure!(client.asks("session/request_permission").is_empty(), "it is open to the session");
+    stage.end(client).await
+}
