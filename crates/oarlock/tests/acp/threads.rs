@@ -8,11 +8,11 @@ use crate::SCENARIOS;
 /// A scenario that carries a thread in its name needs no row.
 const THREADS: &[(&[&str], &str)] = &[
     (
-        &["tidewave_app_86", "acpx_71", "acpx_29", "jupyter_ai_acp_client_101", "oh_my_pi_1123"],
+        &["tidewave_app_86", "acpx_71", "acpx_29", "jupyter_ai_101", "oh_my_pi_1123"],
         "caa_567_the_second_session_is_there_at_once",
     ),
-    (&["jupyter_ai_acp_client_77", "selfdrivingwiki_615"], "queue"),
-    (&["openclaw_29979", "acp_el_10"], "caa_570_caa_361_the_reason_of_a_death_is_told"),
+    (&["jupyter_ai_77", "selfdrivingwiki_615"], "queue"),
+    (&["openclaw_29979", "acpel_10"], "caa_570_caa_361_the_reason_of_a_death_is_told"),
     (&["openclaw_44790", "openclaw_68916", "claude_mem_603"], "acp_end_02_signals_end_everything"),
     (
         &[
