@@ -139,11 +139,6 @@ impl Screen {
         }
     }
 
-    /// How full the context is, in percent.
-    pub(crate) fn context_used(&self) -> Option<u8> {
-        self.usage.percent()
-    }
-
     /// Takes the updates that are ready to be sent.
     pub(crate) fn take(&mut self) -> Vec<SessionUpdate> {
         self.queue.take()

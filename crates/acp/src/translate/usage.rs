@@ -64,11 +64,6 @@ impl Usage {
         (self.told_anew() || cost.is_some()).then(|| self.update(cost))?
     }
 
-    pub(super) fn percent(&self) -> Option<u8> {
-        let share = self.used?.saturating_mul(100) / self.size().max(1);
-        Some(u8::try_from(share.min(100)).unwrap_or(100))
-    }
-
     fn size(&self) -> u64 {
         let model = if self.speaker.is_empty() { &self.model } else { &self.speaker };
         // A large window is chosen by the name that the CLI has for the model; the API's does not tell.
