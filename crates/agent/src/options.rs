@@ -84,6 +84,8 @@ pub struct Options {
     storing: storing::Storing,
     /// Another way to start the CLI.
     pub(crate) spawn_with: Option<Arc<SpawnWith>>,
+    /// What becomes of what the CLI leaves running.
+    pub(crate) leftovers: crate::process::Leftovers,
     /// Who is told each line of the CLI's stderr.
     pub(crate) on_stderr: Option<OnStderr>,
     /// Whether user messages carry `client_composed`.

@@ -18,11 +18,11 @@ impl Actor {
         };
         let options = self.choices.launch(options);
         let cwd = Path::new(&self.request.cwd);
-        let is_begun = self.context().library.as_ref().is_some_and(|library| {
+        self.resumes = self.context().library.as_ref().is_some_and(|library| {
             library.exists(&self.cli_session, cwd)
                 || library.find(&self.cli_session, None).ok().flatten().is_some()
         });
-        let options = match is_begun {
+        let options = match self.resumes {
             true => options.resume(&self.cli_session),
             false => options.session_id(&self.cli_session),
         };
@@ -76,6 +76,14 @@ impl Actor {
     pub(super) fn not_started(&mut self, error: &Error) {
         tracing::warn!(%error, "the CLI did not start");
         self.cli = Cli::Off;
+        // A CLI that was killed at its first turn leaves a transcript that it cannot read.
+        let is_lost =
+            matches!(error, Error::NotStarted { reason, .. } if reason.contains("No conversation found"));
+        if is_lost && std::mem::take(&mut self.resumes) && self.setups.is_empty() {
+            self.cli_session = uuid::Uuid::new_v4().to_string();
+            self.died = Some(format!("What was said before could not be brought back: {error}"));
+            return self.start();
+        }
         let fault = fault::cli(error);
         for (_, responder) in self.setups.drain(..) {
             responder.error(&fault);

@@ -119,6 +119,8 @@ pub(super) struct Actor {
     cli: Cli,
     /// The CLI's own id of the session; `/clear` gives it another one.
     cli_session: String,
+    /// The CLI that starts is to go on with a conversation.
+    resumes: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
     died: Option<String>,
     choices: Choices,
@@ -173,6 +175,7 @@ impl Actor {
             timers: HashMap::new(),
             cli: Cli::Off,
             cli_session: id,
+            resumes: false,
             died: None,
             choices: Choices::default(),
             cache: None,
@@ -246,7 +249,10 @@ impl Actor {
         let output = async {
             match tails.is_empty() {
                 true => pending().await,
-                false => tails.changed().await,
+                false => {
+                    asker.context.peer.ready().await;
+                    tails.changed().await;
+                }
             }
         };
         tokio::select! {
