@@ -29,7 +29,7 @@ impl Actor {
         self.cli = Cli::Starting(options.connect().boxed());
     }
 
-    pub(super) fn started(&mut self, outcome: Result<(Session, Events), Error>) {
+    pub(super) fn started(&mut self, outcome: Started) {
         self.timers.remove("setup");
         let (session, events) = match outcome {
             Ok(started) => started,

@@ -66,21 +66,9 @@ impl Actor {
                 self.unread.retain(|user| user.uuid.as_ref() != Some(uuid));
             }
             Event::QuestionWithdrawn { request_id } => self.gate.forget(request_id),
-            Event::ModeChanged(mode) => {
-                if self.choices.set_mode(mode) {
-                    self.tell_mode();
-                }
-            }
-            Event::ModelChanged(model) => {
-                if self.choices.set_model(model) {
-                    self.tell_choices();
-                }
-            }
-            Event::Commands(commands) => {
-                if self.choices.set_commands(commands) {
-                    self.tell_commands();
-                }
-            }
+            Event::ModeChanged(mode) if self.choices.set_mode(mode) => self.tell_mode(),
+            Event::ModelChanged(model) if self.choices.set_model(model) => self.tell_choices(),
+            Event::Commands(commands) if self.choices.set_commands(commands) => self.tell_commands(),
             Event::SessionChanged { session_id, .. } => self.cli_session.clone_from(session_id),
             Event::TitleChanged(title) => {
                 self.set_title(title.clone());

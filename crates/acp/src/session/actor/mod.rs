@@ -11,11 +11,11 @@ mod tell;
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use oarlock_agent::history::Transcript;
 use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
 use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
@@ -70,12 +70,15 @@ pub(super) enum Note {
     Review(String),
 }
 
+/// A session with its CLI, or why there is none.
+type Started = Result<(Session, Events), Error>;
+
 /// The CLI of a session.
 enum Cli {
     /// None: not yet, parked, or dead.
     Off,
     /// It starts.
-    Starting(Pin<Box<dyn Future<Output = Result<(Session, Events), Error>> + Send>>),
+    Starting(BoxFuture<'static, Started>),
     /// It runs.
     On { session: Session, events: Events, outgoing: mpsc::Sender<User> },
 }
@@ -84,7 +87,7 @@ enum Cli {
 enum Wake {
     Closed(Option<Responder>),
     Command(Command),
-    Started(Result<(Session, Events), Error>),
+    Started(Started),
     Message(Option<Result<Message, Error>>),
     Note(Note),
     Output,
