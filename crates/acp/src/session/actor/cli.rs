@@ -167,7 +167,12 @@ impl Actor {
     pub(super) fn park(&mut self) {
         if let Cli::On { session, .. } = std::mem::replace(&mut self.cli, Cli::Off) {
             tracing::info!("parked");
-            self.tasks.spawn(async move { drop(session.close().await) });
+            let context = self.asker.context.clone();
+            let (id, title) = (self.cli_session.clone(), self.given_title.clone());
+            self.tasks.spawn(async move {
+                let _ = session.close().await;
+                keep_title(&context, id, title);
+            });
         }
         self.reducer.close();
         self.gate.clear();

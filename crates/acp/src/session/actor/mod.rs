@@ -22,7 +22,7 @@ use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
     AvailableCommands, ConfigOptions, CurrentMode, Empty, PromptResponse, SessionInfoUpdate, SessionUpdate,
-    SetConfigOptionResponse, SetupRequest, SetupResponse, StopReason,
+    SetConfigOptionResponse, SetTitleRequest, SetupRequest, SetupResponse, StopReason,
 };
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_wire::Responder;
@@ -40,7 +40,7 @@ use crate::history::Replay;
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{ask, cache, fault, prompt, review, tail};
+use crate::{ask, cache, fault, history, prompt, review, tail};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -149,6 +149,8 @@ pub(super) struct Actor {
     /// The turn that runs was answered already: what it still says is not for the client.
     muted: bool,
     title: Option<String>,
+    /// The title that the user has given. A CLI that ends may write over it, so it is written once more then.
+    given_title: Option<String>,
     /// The client has heard of the title.
     title_told: bool,
     /// The user knows what is special about the review of edits.
@@ -195,6 +197,7 @@ impl Actor {
             is_second_try: false,
             muted: false,
             title: None,
+            given_title: None,
             title_told: false,
             told_of_review: false,
         }
@@ -349,6 +352,7 @@ impl Actor {
                 } else {
                     let _ = session.close().await;
                 }
+                keep_title(&self.asker.context, self.cli_session.clone(), self.given_title.take());
             }
             // Dropping the future kills what it has started.
             Cli::Starting(_) | Cli::Off => {}
@@ -503,4 +507,12 @@ fn title_of(prompt: &str) -> Option<String> {
 
 fn closed() -> ErrorObject {
     ErrorObject::internal("the session was closed")
+}
+
+/// Writes a title into a transcript that nobody else writes to now.
+fn keep_title(context: &Context, session_id: String, title: Option<String>) {
+    let Some(title) = title else { return };
+    if let Err(error) = history::rename(context, &SetTitleRequest { session_id, title }) {
+        tracing::warn!(%error, "the title was not kept");
+    }
 }
