@@ -15,6 +15,11 @@ impl Actor {
             }
             Command::Choose { id, value, whole, responder } => self.choose(&id, &value, whole, responder),
             Command::Titled(title) => {
+                // A CLI that runs writes the end of its transcript anew when it ends, with the title that it knows.
+                if let Cli::On { session, .. } = &self.cli {
+                    let (session, title) = (session.clone(), title.clone());
+                    self.tasks.spawn(async move { drop(session.rename(&title).await) });
+                }
                 self.set_title(title);
                 self.tell_info();
             }
