@@ -199,7 +199,9 @@ pub(crate) async fn acp_new_02_caa_880_a_hanging_mcp_server_does_not_hold_the_se
     let (session, _) = stage.open_with(&client, json!({"mcpServers": [server]})).await?;
     let took = begin.elapsed();
     ensure!(took < Duration::from_secs(5), "session/new took {took:?}");
-    ensure!(text_of(&client, &session, &prompt).await? == "hello");
+    // A word about the server may stand before it.
+    let said = text_of(&client, &session, &prompt).await?;
+    ensure!(said.ends_with("hello"), "{said}");
     stage.end(client).await
 }
 

@@ -18,12 +18,11 @@ impl Actor {
         let asked = self.learn(&event);
         let answers = self.turns.follow(&event);
         let ended = matches!(event, Event::TurnEnded(_));
-        if self.muted {
-            if matches!(event, Event::TurnStarted) {
-                // The one that was cancelled before it began. Messages that came since are not meant.
-                self.interrupt_turn();
-            }
-        } else {
+        if matches!(event, Event::TurnStarted) && (self.muted || self.turns.is_cancelling()) {
+            // One that was cancelled before it began. Messages that came since are not meant.
+            self.interrupt_turn();
+        }
+        if !self.muted {
             self.screen.show(event);
         }
         // A turn that was cancelled is not asked for: its questions are withdrawn with it.
