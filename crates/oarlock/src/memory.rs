@@ -51,6 +51,16 @@ fn keep_warm() {
     }
 }
 
+/// One arena for all threads: one of them is busy, and others would each keep memory of their own.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "mallopt has no safe wrapper")]
+pub(crate) fn share_one_arena() {
+    // SAFETY: mallopt only sets parameters of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "malloc_trim has no safe wrapper")]
 fn give_back() {
@@ -63,6 +73,9 @@ fn give_back() {
 /// Other allocators give memory back by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn keep_warm() {}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn share_one_arena() {}
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn give_back() {}

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::actor::Note;
 use super::gate::Gate;
+use super::pace::pace;
 use crate::context::Asker;
 use crate::{ask, review};
 
@@ -66,7 +67,7 @@ pub(super) fn options(
             let _ = notes.try_send(Note::Review(word));
         }
     }
-    Ok(with_questions(options, asker, gate, notes))
+    Ok(pace(with_questions(options, asker, gate, notes)))
 }
 
 fn with_questions(options: Options, asker: &Asker, gate: &Gate, notes: &mpsc::Sender<Note>) -> Options {

@@ -6,6 +6,7 @@
 mod actor;
 mod gate;
 mod launch;
+mod pace;
 
 use std::sync::Arc;
 

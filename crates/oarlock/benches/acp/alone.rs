@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use oarlock_testkit::cli::{Cli, Sandbox};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::process::Process;
 
@@ -54,10 +54,15 @@ impl Recipe {
     /// The command, for a session of its own.
     fn command(&self, session: &str, url: Option<&str>) -> Command {
         let mut command = Command::new(&self.program);
-        let mut is_id = false;
         for argument in &self.arguments {
-            command.arg(if is_id { OsStr::new(session) } else { argument });
-            is_id = argument == "--session-id";
+            match argument.to_str() {
+                Some(text) if text.starts_with("--session-id=") => {
+                    command.arg(format!("--session-id={session}"));
+                }
+                _ => {
+                    command.arg(argument);
+                }
+            }
         }
         command.env_clear().envs(self.environment.iter().cloned()).current_dir(&self.cwd);
         if let Some(url) = url {
@@ -107,7 +112,10 @@ impl Alone {
             if first_text.is_none() && line.text.contains("\"text_delta\"") {
                 first_text = Some(line.at);
             }
-            if line.text.starts_with("{\"type\":\"result\"") {
+            // Its place in the line differs from version to version.
+            let is_result = line.text.contains("\"type\":\"result\"")
+                && serde_json::from_str::<Value>(&line.text)?["type"] == "result";
+            if is_result {
                 return Ok(Turn { sent, first_text, ended: line.at });
             }
         }

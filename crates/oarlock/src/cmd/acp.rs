@@ -8,11 +8,11 @@ use anyhow::Context as _;
 use oarlock_acp::{Recorder, Settings, Tap, serve};
 use oarlock_agent::options::ThinkingDisplay;
 use oarlock_agent::program;
-use oarlock_wire::frame::Lines;
+use oarlock_wire::frame::{Lines, stdin, stdout};
 
 use super::serve::stop_signal;
 use crate::config::Config;
-use crate::output;
+use crate::{memory, output};
 
 /// A message of a client may be so large: pictures are in it.
 const MAX_MESSAGE: usize = 64 << 20;
@@ -52,6 +52,7 @@ impl Args {
         if let Some(args) = &self.cli {
             return self.become_cli(args);
         }
+        memory::share_one_arena();
         super::block_on(self.serve())
     }
 
@@ -65,7 +66,7 @@ impl Args {
         settings.review_edits = self.review_edits;
         settings.thinking = self.thinking.as_deref().map(ThinkingDisplay::from);
         let stop = stop_signal()?;
-        let lines = Lines::new(tokio::io::stdin(), tokio::io::stdout(), MAX_MESSAGE);
+        let lines = Lines::new(stdin(), stdout(), MAX_MESSAGE);
         let ended = match &self.trace {
             Some(path) => serve(Tap::new(lines, recorder(path)?), settings, stop).await,
             None => serve(lines, settings, stop).await,

@@ -9,6 +9,8 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, BufReader};
 
 use super::{Close, Frames, ReadError};
 
+/// So much may be gathered before it is written: one system call for several messages.
+const GATHERED: usize = 16 * 1024;
 /// How long the last lines may take to be read.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -41,6 +43,25 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             heard: 0,
             max_message,
         }
+    }
+
+    /// Writes all that was taken.
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.out.len() {
+            let written = ready!(Pin::new(&mut self.writer).poll_write(cx, &self.out[self.written..]))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += written;
+        }
+        self.written = 0;
+        // A large message must not leave its buffer behind.
+        if self.out.capacity() > 4 * GATHERED {
+            self.out = Vec::new()
+        } else {
+            self.out.clear()
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn take_line(&mut self) -> Option<Result<String, ReadError>> {
@@ -87,33 +108,28 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Frames for Lines
     }
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.written < self.out.len() {
-            let written = ready!(Pin::new(&mut self.writer).poll_write(cx, &self.out[self.written..]))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.written += written;
-        }
-        self.written = 0;
-        // A large message must not leave its buffer behind.
-        if self.out.capacity() > 64 * 1024 {
-            self.out = Vec::new()
-        } else {
-            self.out.clear()
-        }
-        Poll::Ready(Ok(()))
+        if self.out.len() < GATHERED { Poll::Ready(Ok(())) } else { self.poll_out(cx) }
     }
 
     fn start_send(&mut self, text: String) -> io::Result<()> {
-        self.out = text.into_bytes();
+        let start = self.out.len();
+        if start == 0 {
+            self.out = text.into_bytes();
+        } else {
+            self.out.extend_from_slice(text.as_bytes());
+        }
         // Between JSON tokens a line end is as good as a blank; inside a string there is none.
-        self.out.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+        for byte in &mut self.out[start..] {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
         self.out.push(b'\n');
         Ok(())
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_ready(cx))?;
+        ready!(self.poll_out(cx))?;
         Pin::new(&mut self.writer).poll_flush(cx)
     }
 

@@ -5,10 +5,12 @@ use std::task::{Context, Poll};
 
 mod lines;
 mod memory;
+mod stdio;
 mod ws;
 
 pub use lines::Lines;
 pub use memory::{Memory, memory};
+pub use stdio::{Input, Output, stdin, stdout};
 pub use ws::{DialError, Ws, WsOptions};
 
 /// A connection that carries whole messages.
