@@ -19,6 +19,7 @@ cargo xtask COMMAND
 
   test [--full]       format, lints, docs, tidy, unit, integration, doc and end-to-end tests;
                       --full runs every end-to-end scenario and writes docs/*-matrix.md
+  suite NAME [--full] one of the end-to-end suites alone: e2e, sdk or acp
   tidy                clauses and tests agree, files are small, no machine paths
   bench sdk           our SDK against the official ones and a bare loop; writes docs/bench-sdk.md
   bench acp           our ACP agent against the reference adapter and the CLI alone; writes docs/bench-acp.md
@@ -44,6 +45,8 @@ fn run(words: &[&str]) -> Result<ExitCode> {
     match words {
         ["test"] => return suite::run(suite::Extent::Usual),
         ["test", "--full"] => return suite::run(suite::Extent::Full),
+        ["suite", name] => return suite::run_one(name, suite::Extent::Usual),
+        ["suite", name, "--full"] => return suite::run_one(name, suite::Extent::Full),
         ["tidy"] => tidy::run()?,
         ["bench", "sdk"] => shell::cargo(["bench", "-p", "oarlock-agent", "--bench", "sdk"])?,
         ["bench", "acp"] => shell::cargo(["bench", "-p", "oarlock", "--bench", "acp"])?,

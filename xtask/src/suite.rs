@@ -63,10 +63,37 @@ pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
     // What the README shows first, as it says it; without the optimiser.
     steps.command("readme", &mut cargo(&["run", "--quiet", "--", "demo", "--yes"]));
 
-    for Suite { target, title, page } in MATRICES {
+    for suite in MATRICES {
+        suite.run(&mut steps, &targets, extent);
+    }
+
+    finish(steps)
+}
+
+/// Runs one suite alone.
+pub(crate) fn run_one(name: &str, extent: Extent) -> Result<ExitCode> {
+    let suite = MATRICES.into_iter().find(|suite| suite.target == name);
+    let suite = suite.with_context(|| {
+        let names = MATRICES.map(|suite| suite.target).join(", ");
+        format!("there is no suite `{name}`; there are {names}")
+    })?;
+    let targets = test_targets(&shell::root().join("crates"))?;
+    let mut steps = Steps::default();
+    suite.run(&mut steps, &targets, extent);
+    finish(steps)
+}
+
+fn finish(steps: Steps) -> Result<ExitCode> {
+    let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    Ok(if steps.finish(in_ci) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Suite {
+    fn run(&self, steps: &mut Steps, targets: &BTreeSet<String>, extent: Extent) {
+        let Self { target, title, page } = *self;
         if !targets.contains(target) {
             steps.skip(target, "there is no such test target");
-            continue;
+            return;
         }
         let mut matrix = Matrix::default();
         let mut command = workspace_tests(&["--test", target]);
@@ -85,9 +112,6 @@ pub(crate) fn run(extent: Extent) -> Result<ExitCode> {
             });
         }
     }
-
-    let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    Ok(if steps.finish(in_ci) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Tests of all crates. The features are always the same ones, or everything would be built again in between.

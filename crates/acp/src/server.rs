@@ -8,9 +8,9 @@ use std::sync::Arc;
 use oarlock_agent::history::Library;
 use oarlock_proto::acp::{
     AgentAuthCapabilities, AgentCapabilities, AuthenticateRequest, CancelRequest, Empty, Implementation,
-    InitializeRequest, InitializeResponse, ListSessionsRequest, McpCapabilities, PromptCapabilities,
-    PromptRequest, SessionCapabilities, SessionRef, SetConfigOptionRequest, SetModeRequest, SetTitleRequest,
-    SetTitleResponse, SetupRequest, VERSION,
+    InitializeRequest, InitializeResponse, ListSessionsRequest, McpCapabilities, NOT_FOUND,
+    PromptCapabilities, PromptRequest, SessionCapabilities, SessionRef, SetConfigOptionRequest,
+    SetModeRequest, SetTitleRequest, SetTitleResponse, SetupRequest, VERSION,
 };
 use oarlock_proto::jsonrpc::{self, ErrorObject};
 use oarlock_proto::mcp;
@@ -190,7 +190,13 @@ impl Server {
             }
             "session/set_title" | "_session/rename" => {
                 let request: SetTitleRequest = read(params)?;
-                let title = history::rename(&context, &request)?;
+                // A session that has said nothing yet has no transcript to write a title to.
+                let is_open = self.sessions.contains_key(&request.session_id);
+                let title = match history::rename(&context, &request) {
+                    Ok(title) => title,
+                    Err(error) if is_open && error.code == i64::from(NOT_FOUND) => request.title.clone(),
+                    Err(error) => return Err(error),
+                };
                 self.tell(&request.session_id, Command::Titled(title.clone()));
                 reply(open, &SetTitleResponse { title });
             }

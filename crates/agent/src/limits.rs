@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::process::Leftovers;
 use crate::transport::{Launch, Transport};
 use crate::{Buffer, Error, Options};
 
@@ -25,6 +26,14 @@ impl Options {
     #[must_use]
     pub fn close_grace(mut self, grace: Duration) -> Self {
         self.limits.grace = grace;
+        self
+    }
+
+    /// Shall everything that the CLI has started end with it (Linux), also when it ends by itself? By default what it leaves
+    /// running then, such as a server that was started in the background, stays.
+    #[must_use]
+    pub fn end_leftovers(mut self, end: bool) -> Self {
+        self.leftovers = if end { Leftovers::End } else { Leftovers::Stay };
         self
     }
 

@@ -84,6 +84,8 @@ pub struct Options {
     storing: storing::Storing,
     /// Another way to start the CLI.
     pub(crate) spawn_with: Option<Arc<SpawnWith>>,
+    /// What becomes of what the CLI leaves running.
+    pub(crate) leftovers: crate::process::Leftovers,
     /// Who is told each line of the CLI's stderr.
     pub(crate) on_stderr: Option<OnStderr>,
     /// Whether user messages carry `client_composed`.
@@ -174,7 +176,14 @@ impl Options {
         let (args, files) = args.finish(self.inline_config)?;
         let mut command = self.wrapper.iter().cloned().chain([claude.into_os_string()]).chain(args);
         let program = command.next().unwrap_or_default().into();
-        Ok(Launch { program, args: command.collect(), env, cwd: self.cwd.clone(), files })
+        Ok(Launch {
+            program,
+            args: command.collect(),
+            env,
+            cwd: self.cwd.clone(),
+            files,
+            leftovers: self.leftovers,
+        })
     }
 
     /// Are the options right, as far as they alone can tell? What must be there to start the CLI is not looked for.

@@ -27,7 +27,25 @@ const MARK: &str = "OARLOCK_AGENT_PROCESS";
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn spawn(mut command: Command, files: Vec<TempPath>) -> Result<Transport, Error> {
+pub fn spawn(command: Command, files: Vec<TempPath>) -> Result<Transport, Error> {
+    start(command, files, Leftovers::Stay)
+}
+
+/// What becomes of what a CLI has left running when it ends by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Leftovers {
+    /// It was meant to stay.
+    #[default]
+    Stay,
+    /// It ends, too.
+    End,
+}
+
+pub(crate) fn start(
+    mut command: Command,
+    files: Vec<TempPath>,
+    leftovers: Leftovers,
+) -> Result<Transport, Error> {
     let mark = uuid::Uuid::new_v4().to_string();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env(MARK, &mark);
     let program = command.as_std().get_program().to_os_string();
@@ -44,7 +62,7 @@ pub fn spawn(mut command: Command, files: Vec<TempPath>) -> Result<Transport, Er
     };
     let pid = child.id();
     let guard = guard::watch(&mark, pid);
-    let child = Child { child, pid, mark, guard, ended: false };
+    let child = Child { child, pid, mark, guard, leftovers, ended: false };
     Ok(Transport {
         stdout: Box::pin(stdout),
         stdin: Box::pin(stdin),
@@ -60,7 +78,8 @@ struct Child {
     pid: Option<u32>,
     mark: String,
     guard: Option<guard::Watch>,
-    /// It ended by itself, so what it left behind was meant to stay.
+    leftovers: Leftovers,
+    /// It has ended, and what it left behind is dealt with.
     ended: bool,
 }
 
@@ -74,7 +93,7 @@ impl Process for Child {
             let status = self.child.wait().await?;
             // One that was killed has cleaned up nothing.
             #[cfg(target_os = "linux")]
-            if status.code().is_none() && !self.ended {
+            if !self.ended && (status.code().is_none() || self.leftovers == Leftovers::End) {
                 marked::kill(&self.mark);
             }
             if !std::mem::replace(&mut self.ended, true)

@@ -24,6 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Command;
 
 use crate::Error;
+use crate::process::Leftovers;
 pub use crate::process::spawn;
 
 /// A command line that is ready to be started: what [`Options`](crate::Options) come to.
@@ -40,6 +41,8 @@ pub struct Launch {
     pub cwd: Option<PathBuf>,
     /// Files that the arguments name. They are removed when the session ends.
     pub files: Vec<TempPath>,
+    /// What becomes of what it leaves running.
+    pub(crate) leftovers: Leftovers,
 }
 
 impl fmt::Debug for Launch {
@@ -59,6 +62,14 @@ impl fmt::Debug for Launch {
 }
 
 impl Launch {
+    /// Starts it on this machine: what happens without [`spawn_with`](crate::Options::spawn_with).
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(self) -> Result<Transport, Error> {
+        crate::process::start(self.command(), self.files, self.leftovers)
+    }
+
     /// The command that starts it on this machine.
     #[must_use]
     pub fn command(&self) -> Command {

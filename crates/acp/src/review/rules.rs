@@ -7,6 +7,13 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+/// The organisation's settings.
+const MANAGED: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode/managed-settings.json"
+} else {
+    "/etc/claude-code/managed-settings.json"
+};
+
 /// What the rules say about an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -75,7 +82,7 @@ impl Rules {
     pub(super) fn load(places: Places<'_>) -> Self {
         let project = places.cwd.join(".claude");
         let files = [
-            (Some(PathBuf::from("/etc/claude-code/managed-settings.json")), false),
+            (Some(PathBuf::from(MANAGED)), false),
             (places.config_dir.map(|dir| dir.join("settings.json")), false),
             (Some(project.join("settings.json")), true),
             (Some(project.join("settings.local.json")), true),

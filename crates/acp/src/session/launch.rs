@@ -37,6 +37,7 @@ pub(super) fn options(
         .include_partial_messages(true)
         .replay_user_messages(true)
         .start_timeout(START)
+        .end_leftovers(true)
         .close_grace(GRACE);
     if std::env::var_os("MCP_TIMEOUT").is_none() {
         options = options.mcp_timeout(MCP);

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use oarlock_agent::transport::{Launch, Reader, Transport, spawn};
+use oarlock_agent::transport::{Launch, Reader, Transport};
 use oarlock_agent::{Error, Options};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
@@ -25,8 +25,7 @@ const DELTA: &[u8] = br#""content_block_delta""#;
 /// Has the CLI's output read in larger pieces.
 pub(super) fn pace(options: Options) -> Options {
     options.spawn_with(|launch: Launch| -> Result<Transport, Error> {
-        let command = launch.command();
-        let mut transport = spawn(command, launch.files)?;
+        let mut transport = launch.start()?;
         transport.stdout = Box::pin(Paced::new(transport.stdout));
         Ok(transport)
     })

@@ -355,10 +355,10 @@ mod tests {
     fn acp_sec_01_what_was_secret_once_is_secret_everywhere() {
         let mut redactor = Redactor::default();
         redactor.redact(&mut json!({ "headers": { "Authorization": "Bearer hunter-two" } }));
-        redactor.redact(&mut json!({ "env": [{ "name": "HOME", "value": "/home/somebody" }] }));
-        let mut output = json!({ "content": [{ "text": "it is hunter-two, in /home/somebody" }] });
+        redactor.redact(&mut json!({ "env": [{ "name": "HOME", "value": "/w/somebody" }] }));
+        let mut output = json!({ "content": [{ "text": "it is hunter-two, in /w/somebody" }] });
         redactor.redact(&mut output);
-        assert_eq!(output["content"][0]["text"], "it is [redacted], in /home/somebody");
+        assert_eq!(output["content"][0]["text"], "it is [redacted], in /w/somebody");
     }
 
     #[test]

@@ -48,6 +48,8 @@ enum Stage {
     Sent,
     /// Its turn is over, and this will be the answer when its subagents are done.
     Held(Answer),
+    /// It was answered without waiting for the CLI, which may still have it.
+    GivenUp,
 }
 
 #[derive(Debug)]
@@ -114,7 +116,8 @@ impl Turns {
 
     /// Is there anything that the session must not be put to sleep for?
     pub(crate) fn is_idle(&self) -> bool {
-        self.prompts.is_empty() && !self.running && !self.cancelling
+        let is_open = |prompt: &Prompt| !matches!(prompt.stage, Stage::GivenUp);
+        !self.running && !self.cancelling && !self.prompts.iter().any(is_open)
     }
 
     /// Does a turn run?
@@ -185,25 +188,30 @@ impl Turns {
 
     fn end_turn(&mut self, end: &TurnEnd) -> Answers {
         self.running = false;
-        let was_cancelled = std::mem::take(&mut self.cancelling);
         let failure = self.failure.take();
         let mut outcome = outcome(end, failure.as_ref());
         let is_self_started = end.origin().is_some();
         let mut over: Vec<String> = end.answers.clone();
-        if over.is_empty() && !is_self_started && end.result.is_some() {
+        if over.is_empty() && !is_self_started && (end.result.is_some() || self.cancelling) {
             // A CLI that does not tell answers the oldest.
-            let oldest = self.prompts.iter().find(|prompt| matches!(prompt.stage, Stage::Sent));
+            let is_there = |prompt: &&Prompt| matches!(prompt.stage, Stage::Sent | Stage::GivenUp);
+            let oldest = self.prompts.iter().find(is_there);
             over.extend(oldest.map(|prompt| prompt.uuid.clone()));
         }
-        if was_cancelled {
-            // A cancel means all that was open. Queued messages were withdrawn, or the turn has read them.
+        if self.cancelling {
             outcome = cancelled(end);
-            let open = self.prompts.iter().filter(|prompt| !matches!(prompt.stage, Stage::Waiting));
-            over = open.map(|prompt| prompt.uuid.clone()).collect();
+            // What no turn has read is still to be taken back, or to be interrupted when its turn begins.
+            let is_left =
+                |prompt: &Prompt| matches!(prompt.stage, Stage::Sent) && !over.contains(&prompt.uuid);
+            self.cancelling = self.prompts.iter().any(is_left);
         } else if !self.subagents.is_empty() && matches!(outcome, Answer::Stopped(_)) {
-            for prompt in self.prompts.iter_mut().filter(|prompt| over.contains(&prompt.uuid)) {
-                prompt.stage = Stage::Held(outcome.clone());
-            }
+            self.prompts.retain_mut(|prompt| {
+                let is_over = over.contains(&prompt.uuid);
+                if is_over && matches!(prompt.stage, Stage::Sent) {
+                    prompt.stage = Stage::Held(outcome.clone());
+                }
+                !(is_over && matches!(prompt.stage, Stage::GivenUp))
+            });
             return Answers::new();
         }
         if let Answer::Failed(error) = &outcome
@@ -250,12 +258,13 @@ impl Turns {
                     cancel.answers.push((prompt.uuid.clone(), Answer::stopped(StopReason::Cancelled)));
                 }
                 Stage::Sent if !is_read(&prompt.uuid) => cancel.queued.push(prompt.uuid.clone()),
-                Stage::Sent => {}
+                Stage::Sent | Stage::GivenUp => {}
                 Stage::Held(answer) => cancel.answers.push((prompt.uuid.clone(), as_cancelled(answer))),
             }
         }
-        self.prompts.retain(|prompt| matches!(prompt.stage, Stage::Sent));
-        cancel.interrupt = self.running || !self.prompts.is_empty();
+        self.prompts.retain(|prompt| matches!(prompt.stage, Stage::Sent | Stage::GivenUp));
+        let is_sent = |prompt: &Prompt| matches!(prompt.stage, Stage::Sent);
+        cancel.interrupt = self.running || self.prompts.iter().any(is_sent);
         cancel.tasks = std::mem::take(&mut self.subagents).into_iter().collect();
         self.cancelling |= cancel.interrupt;
         cancel
@@ -264,7 +273,8 @@ impl Turns {
     /// The CLI has taken a message back, before any turn has read it.
     pub(crate) fn withdrawn(&mut self, uuid: &str) -> Answers {
         let answers = self.answer(uuid, &Answer::stopped(StopReason::Cancelled));
-        if !self.running && self.prompts.iter().all(|prompt| matches!(prompt.stage, Stage::Waiting)) {
+        let is_sent = |prompt: &Prompt| matches!(prompt.stage, Stage::Sent);
+        if !self.running && !self.prompts.iter().any(is_sent) {
             // No turn will end any more: there is none.
             self.cancelling = false;
         }
@@ -274,7 +284,13 @@ impl Turns {
     /// The CLI takes too long to stop: the client gets its answers now.
     pub(crate) fn give_up(&mut self) -> Answers {
         self.cancelling = self.running;
-        self.take(|prompt| !matches!(prompt.stage, Stage::Waiting), &Answer::stopped(StopReason::Cancelled))
+        let answer = Answer::stopped(StopReason::Cancelled);
+        let mut answers = self.take(|prompt| matches!(prompt.stage, Stage::Held(_)), &answer);
+        for prompt in self.prompts.iter_mut().filter(|prompt| matches!(prompt.stage, Stage::Sent)) {
+            answers.push((prompt.uuid.clone(), answer.clone()));
+            prompt.stage = Stage::GivenUp;
+        }
+        answers
     }
 
     /// The CLI is gone. What it had is answered; what waits may still be sent to the next one.
@@ -284,7 +300,7 @@ impl Turns {
             false => Answer::Failed(why.clone()),
         };
         let mut answers = self.release();
-        answers.extend(self.take(|prompt| matches!(prompt.stage, Stage::Sent), &answer));
+        answers.extend(self.take(|prompt| !matches!(prompt.stage, Stage::Waiting), &answer));
         *self = Self { prompts: std::mem::take(&mut self.prompts), ..Self::default() };
         answers
     }
@@ -305,12 +321,13 @@ impl Turns {
         self.take(|prompt| prompt.uuid == uuid, answer)
     }
 
-    /// Takes the prompts that fit out of the table: this is the only way to an answer, so there is one for each.
+    /// Takes the prompts that fit out of the table. This, and giving up, are the only ways to an answer, so there is one
+    /// for each.
     fn take(&mut self, fits: impl Fn(&Prompt) -> bool, answer: &Answer) -> Answers {
         let mut answers = Answers::new();
         self.prompts.retain(|prompt| {
             let fits = fits(prompt);
-            if fits {
+            if fits && !matches!(prompt.stage, Stage::GivenUp) {
                 answers.push((prompt.uuid.clone(), answer.clone()));
             }
             !fits

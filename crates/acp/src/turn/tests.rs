@@ -1,6 +1,6 @@
 //! Orders of events: a few that are known to go wrong elsewhere, and all others.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use oarlock_agent::reduce::Task;
@@ -176,6 +176,20 @@ fn acp_cancel_01_what_waits_is_over_at_once_and_what_runs_when_its_turn_ends() {
 }
 
 #[test]
+fn a_turn_that_ends_while_it_is_cancelled_does_not_answer_what_it_has_not_read() {
+    let mut turns = Turns::default();
+    sent(&mut turns, "a");
+    turns.follow(&Event::TurnStarted);
+    sent(&mut turns, "b");
+    turns.cancel();
+    assert_eq!(reasons(turns.follow(&ended(&["a"], success()))), [("a".into(), StopReason::Cancelled)]);
+    assert!(turns.is_cancelling(), "the other may begin yet");
+    turns.follow(&Event::TurnStarted);
+    assert_eq!(reasons(turns.follow(&ended(&["b"], success()))), [("b".into(), StopReason::Cancelled)]);
+    assert!(turns.may_send());
+}
+
+#[test]
 fn caa_551_a_cancel_when_idle_does_nothing_and_twice_is_once() {
     let mut turns = Turns::default();
     let cancel = turns.cancel();
@@ -306,6 +320,8 @@ struct Model {
     turn: Option<Vec<String>>,
     agents: Vec<String>,
     answered: BTreeMap<String, usize>,
+    /// Answered although the CLI still has them.
+    given_up: BTreeSet<String>,
 }
 
 impl Model {
@@ -323,12 +339,19 @@ impl Model {
     fn end_turn(&mut self, tells: bool, has_result: bool) {
         let Some(read) = self.turn.take() else { return };
         // Without a result there is nothing to guess by.
+        let unread: Vec<String> = self.queued.iter().cloned().collect();
         let told: Vec<&str> = if tells || !has_result || read.len() != 1 {
             read.iter().map(String::as_str).collect()
         } else {
             vec![]
         };
         self.follow(&ended(&told, if has_result { success() } else { None }));
+        for uuid in unread {
+            assert!(
+                !self.answered.contains_key(&uuid) || self.given_up.contains(&uuid),
+                "{uuid} was not read"
+            );
+        }
     }
 
     fn run(&mut self, step: &Step) {
@@ -391,6 +414,7 @@ impl Model {
             Step::GiveUp => {
                 if self.turns.is_cancelling() {
                     let answers = self.turns.give_up();
+                    self.given_up.extend(answers.iter().map(|(uuid, _)| uuid.clone()));
                     self.take(answers);
                 }
             }

@@ -209,7 +209,7 @@ impl Options {
         self.bring_back().await?;
         let transport = match &self.spawn_with {
             Some(spawn) => spawn(launch)?,
-            None => crate::process::spawn(launch.command(), launch.files)?,
+            None => launch.start()?,
         };
         self.connect_over(transport).await
     }

@@ -199,7 +199,9 @@ pub(crate) async fn acp_new_02_caa_880_a_hanging_mcp_server_does_not_hold_the_se
     let (session, _) = stage.open_with(&client, json!({"mcpServers": [server]})).await?;
     let took = begin.elapsed();
     ensure!(took < Duration::from_secs(5), "session/new took {took:?}");
-    ensure!(text_of(&client, &session, &prompt).await? == "hello");
+    // A word about the server may stand before it.
+    let said = text_of(&client, &session, &prompt).await?;
+    ensure!(said.ends_with("hello"), "{said}");
     stage.end(client).await
 }
 
@@ -224,7 +226,7 @@ pub(crate) async fn caa_567_the_second_session_is_there_at_once(stage: Stage) ->
     let begin = Instant::now();
     let (session, new) = stage.open_with(&client, json!({})).await?;
     let took = begin.elapsed();
-    ensure!(took < Duration::from_millis(300), "session/new took {took:?}");
+    ensure!(took < Duration::from_millis(500), "session/new took {took:?}");
     ensure!(option(&new["configOptions"], "model").is_some(), "it knows the models: {new}");
     ensure!(text_of(&client, &session, &prompt).await? == "hello");
     stage.end(client).await
@@ -239,5 +241,20 @@ pub(crate) async fn zed_52054_a_session_has_its_own_environment(stage: Stage) ->
     client.prompt(&session, &prompt).await?.result()?;
     let call = client.picture(&session).calls.pop().context("no call")?;
     ensure!(call.output.contains("<vanilla>"), "{call:?}");
+    stage.end(client).await
+}
+
+pub(crate) async fn additional_directories_are_open(stage: Stage) -> Result<()> {
+    let other = stage.sandbox.home().join("other");
+    std::fs::create_dir(&other)?;
+    let file = other.join("b.txt");
+    std::fs::write(&file, "over there\n")?;
+    let prompt = stage.uses("read", "Read", json!({"file_path": file}), "read");
+    let client = stage.agent(Abilities::Zed).await?;
+    let (session, _) = stage.open_with(&client, json!({"additionalDirectories": [other]})).await?;
+    client.prompt(&session, &prompt).await?.result()?;
+    let picture = client.picture(&session);
+    ensure!(picture.calls[0].text().contains("over there"), "{:?}", picture.calls);
+    ensure!(client.asks("session/request_permission").is_empty(), "it is open to the session");
     stage.end(client).await
 }

@@ -68,6 +68,7 @@ pub(crate) async fn caa_338_a_dead_cli_comes_back(stage: Stage) -> Result<()> {
     let (one, two) = (stage.says("one", "remember this"), stage.says("two", "it is back"));
     let (client, session) = stage.open(Abilities::Full).await?;
     text_of(&client, &session, &one).await?;
+    stage.written("remember this").await?;
     ensure!(kill_clis(&stage)? == 1);
     stage.until("its end", || Ok(stage.clis()?.is_empty())).await?;
     ensure!(text_of(&client, &session, &two).await? == "it is back");

@@ -86,7 +86,8 @@ impl Dice {
 async fn come_and_go(stage: &Stage, prompt: &str, count: usize) -> Result<()> {
     let client = stage.agent(Abilities::Zed).await?;
     let mut dice = Dice(4711);
-    let (mut open, mut asked, mut opened): (Vec<String>, Vec<serde_json::Value>, usize) = Default::default();
+    let (mut open, mut opened) = (Vec::new(), 0);
+    let (mut asked, mut closed) = (Vec::new(), Vec::new());
     while opened < count || !open.is_empty() {
         match dice.below(4) {
             0 | 1 if opened < count => {
@@ -102,7 +103,7 @@ async fn come_and_go(stage: &Stage, prompt: &str, count: usize) -> Result<()> {
             }
             _ if open.len() > 8 || (opened == count && !open.is_empty()) => {
                 let session = open.swap_remove(usize::try_from(dice.below(open.len() as u64))?);
-                client.request("session/close", json!({"sessionId": session})).await?;
+                closed.push(client.request("session/close", json!({"sessionId": session})).await?);
             }
             _ => {}
         }
@@ -112,6 +113,9 @@ async fn come_and_go(stage: &Stage, prompt: &str, count: usize) -> Result<()> {
         let asked = client.lines().into_iter().find(|line| line.sent && line.message["id"] == id);
         let reason = answer.stop_reason().with_context(|| format!("{asked:?}"))?;
         ensure!(matches!(reason, "end_turn" | "cancelled"), "{answer:?}");
+    }
+    for id in closed {
+        client.answered(&id).await?.result()?;
     }
     stage.until("the end of all CLIs", || Ok(stage.clis()?.is_empty())).await?;
     stage.end(client).await

@@ -17,6 +17,7 @@ mod lifetimes;
 mod peers;
 mod sessions;
 mod stage;
+mod threads;
 mod tools;
 mod turns;
 mod wire;
@@ -106,6 +107,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         errors Fake,
         a_trace_records_both_sides_without_secrets Fake,
         logs_go_to_a_file Fake,
+        caa_29_logging_in_is_the_clis_own Fake,
     }
     turns {
         text Both,
@@ -131,6 +133,10 @@ const SCENARIOS: &[Scenario] = scenarios![
         retries_are_told_while_they_happen Fake,
         caa_62_max_turns_is_a_stop_reason Real,
         acp_cost_01_no_call_is_hidden Both,
+        stop_reasons_are_the_models Fake,
+        caa_1132_cline_14251_a_rate_limit_is_told_once Fake,
+        harnss_14_without_a_home_prompts_are_answered Fake,
+        a_payload_is_sent_once Real,
     }
     tools {
         read Any,
@@ -194,6 +200,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         claude_code_13329_a_failing_mcp_server_is_told Real,
         caa_567_the_second_session_is_there_at_once Real,
         zed_52054_a_session_has_its_own_environment Real,
+        additional_directories_are_open Real,
     }
     sessions {
         acp_load_01_acp_load_02_load Both,
@@ -281,6 +288,9 @@ fn run() -> Result<ExitCode> {
             })
         }));
     }
+    trials.push(
+        times.trial("every_thread_has_its_scenario".to_owned(), threads::every_thread_has_its_scenario),
+    );
     let conclusion = libtest_mimic::run(&arguments, trials);
     times.print();
     Ok(conclusion.exit_code())

@@ -212,6 +212,7 @@ pub(crate) async fn zed_55888_a_cleared_session_goes_on(stage: Stage) -> Result<
     ensure!(text_of(&client, &session, &two).await? == "after it");
     let asked = stage.model.turn("two", 0, std::time::Duration::from_secs(5)).await?;
     ensure!(!asked.body["messages"].to_string().contains("before it"), "it was not cleared");
+    stage.written("\"after it\"").await?;
     // A CLI that dies after a clear comes back in the new conversation.
     for id in stage.clis()? {
         rustix::process::kill_process(
@@ -249,18 +250,7 @@ pub(crate) async fn load_while_it_is_open(stage: Stage) -> Result<()> {
     let (one, two) = (stage.says("one", "first"), stage.says("two", "second"));
     let (client, session) = stage.open(Abilities::Zed).await?;
     text_of(&client, &session, &one).await?;
-    // The CLI writes its transcript a moment later.
-    let transcript = || -> Result<bool> {
-        let projects = stage.sandbox.home().join(".claude/projects");
-        for entry in std::fs::read_dir(projects)?.flatten() {
-            let file = entry.path().join(format!("{session}.jsonl"));
-            if std::fs::read_to_string(file).is_ok_and(|text| text.contains("\"first\"")) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    };
-    stage.until("the transcript", transcript).await?;
+    stage.written("\"first\"").await?;
     let clis = stage.clis()?;
     client.call("session/load", of(&stage, &session)).await?.result()?;
     ensure!(stage.clis()? == clis, "the same CLI serves it");

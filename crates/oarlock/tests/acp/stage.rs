@@ -230,6 +230,22 @@ impl Stage {
         Ok(())
     }
 
+    /// Waits until a transcript holds these words: the CLI writes it a moment after it has said them.
+    pub(crate) async fn written(&self, words: &str) -> Result<()> {
+        let projects = self.sandbox.home().join(".claude/projects");
+        let holds = |path: PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains(words));
+        let is_written = || -> Result<bool> {
+            for project in std::fs::read_dir(&projects)? {
+                let mut files = std::fs::read_dir(project?.path())?.flatten();
+                if files.any(|file| holds(file.path())) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        self.until(&format!("{words:?} in a transcript"), is_written).await
+    }
+
     /// Puts a program in the place of `claude`: the text of a shell script.
     pub(crate) fn fake(&self, script: &str) -> Result<PathBuf> {
         self.sandbox.program("claude", script)

@@ -363,3 +363,75 @@ pub(crate) async fn acp_cost_01_no_call_is_hidden(stage: Stage) -> Result<()> {
     ensure!(posts.len() == 2, "{posts:?}");
     Ok(())
 }
+
+pub(crate) async fn stop_reasons_are_the_models(stage: Stage) -> Result<()> {
+    stage.play(
+        "[[turn]]\nwhen = \"refuse\"\nsteps = [{ text = \"no\" }, { end = { stop_reason = \"refusal\" } }]\n\
+         [[turn]]\nwhen = \"long\"\nsteps = [{ text = \"and\" }, { end = { stop_reason = \"max_tokens\" } }]\n\
+         [[turn]]\nsteps = [{ text = \"yes\" }]\n",
+    )?;
+    let (client, session) = stage.open(Abilities::Bare).await?;
+    for (prompt, reason) in [("refuse", "refusal"), ("long", "max_tokens"), ("else", "end_turn")] {
+        let answer = client.prompt(&session, prompt).await?;
+        ensure!(answer.stop_reason()? == reason, "{answer:?}");
+    }
+    stage.end(client).await
+}
+
+pub(crate) async fn caa_1132_cline_14251_a_rate_limit_is_told_once(stage: Stage) -> Result<()> {
+    let limit = "{ raw = { type = \"rate_limit_event\", rate_limit_info = { status = \"allowed_warning\", rateLimitType = \"five_hour\", resetsAt = 1794700000 } } }";
+    stage.play(&format!("[[turn]]\nsteps = [{limit}, {limit}, {{ text = \"said\" }}]\n"))?;
+    let (client, session) = stage.open(Abilities::Full).await?;
+    ensure!(text_of(&client, &session, "go").await? == "said");
+    let notices = client.picture(&session).notices;
+    ensure!(notices.len() == 1 && notices[0]["title"].to_string().contains("limit"), "{notices:?}");
+    stage.end(client).await
+}
+
+/// Without a HOME nothing is remembered, but all prompts are answered.
+pub(crate) async fn harnss_14_without_a_home_prompts_are_answered(stage: Stage) -> Result<()> {
+    stage.play("[[turn]]\nsteps = [{ text = \"at home\" }]\n")?;
+    let mut command = stage.command(&[])?;
+    command.env_remove("HOME");
+    let client = Client::start(command, Abilities::Bare)?;
+    client.initialize().await?;
+    let session = client.new_session(stage.sandbox.work()).await?;
+    ensure!(text_of(&client, &session, "go").await? == "at home");
+    stage.end(client).await
+}
+
+/// How many bytes the agent sends of a turn; what it says of itself besides is not meant.
+fn received(client: &Client, mark: usize) -> usize {
+    let lines = client.lines().split_off(mark);
+    let of_itself = ["available_commands_update", "config_option_update", "current_mode_update"];
+    let is_of_turn = |message: &Value| {
+        let kind = message["params"]["update"]["sessionUpdate"].as_str().unwrap_or_default();
+        !of_itself.contains(&kind)
+    };
+    let messages = lines.iter().filter(|line| !line.sent).map(|line| &line.message);
+    messages.filter(|message| is_of_turn(message)).map(|message| message.to_string().len() + 1).sum()
+}
+
+/// What a client must get travels once: a file that is read, and both sides of a diff.
+pub(crate) async fn a_payload_is_sent_once(stage: Stage) -> Result<()> {
+    let old: String = (0..1500).map(|n| format!("line {n} with words that make it longer\n")).collect();
+    let new = old.replace("line 77 ", "line seventy-seven ");
+    let file = stage.given("big.txt", &old)?;
+    let reads = stage.uses("reads", "Read", json!({"file_path": file, "limit": 1000}), "read");
+    let writes = stage.uses("writes", "Write", json!({"file_path": file, "content": new}), "written");
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let mark = client.mark();
+    text_of(&client, &session, &reads).await?;
+    let payload = client.picture(&session).calls[0].text().len();
+    let sent = received(&client, mark);
+    ensure!(payload > 10_000 && sent * 10 < payload * 13, "Read: {sent} bytes for {payload}");
+    let mark = client.mark();
+    text_of(&client, &session, &writes).await?;
+    let (payload, sent) = (old.len() + new.len(), received(&client, mark));
+    ensure!(sent * 10 < payload * 13, "Write: {sent} bytes for {payload}");
+    for ask in client.asks("session/request_permission") {
+        let call = &ask.params["toolCall"];
+        ensure!(call.get("content").is_none() && call.get("rawInput").is_none(), "repeated: {call}");
+    }
+    stage.end(client).await
+}

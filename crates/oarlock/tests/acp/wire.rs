@@ -236,7 +236,7 @@ pub(crate) async fn errors(stage: Stage) -> Result<()> {
 }
 
 pub(crate) async fn a_trace_records_both_sides_without_secrets(stage: Stage) -> Result<()> {
-    let prompt = stage.says("traced", "recorded words");
+    let prompt = stage.says("traced", "recorded");
     let file = stage.path("trace.jsonl");
     let client = stage.agent_with(Abilities::Zed, &["--trace", &file]).await?;
     let secret = "hidden-env-value-4711";
@@ -249,7 +249,7 @@ pub(crate) async fn a_trace_records_both_sides_without_secrets(stage: Stage) -> 
         let line: Value = serde_json::from_str(line).with_context(|| format!("no JSON: {line}"))?;
         ensure!(line["msg"]["jsonrpc"] == "2.0", "{line}");
     }
-    ensure!(trace.contains("recorded words") && trace.contains("session/prompt"), "one side is missing");
+    ensure!(trace.contains("\"recorded\"") && trace.contains("session/prompt"), "one side is missing");
     ensure!(!trace.contains(secret), "the trace has a secret");
     Ok(())
 }
@@ -264,5 +264,22 @@ pub(crate) async fn logs_go_to_a_file(stage: Stage) -> Result<()> {
     stage.end(client).await?;
     ensure!(noise == "stderr: ", "the log is in the file, not on {noise}");
     ensure!(stage.read("agent.log").is_some(), "there is no log");
+    Ok(())
+}
+
+/// A client's terminal runs the agent as the CLI, with its arguments and its exit code.
+pub(crate) async fn caa_29_logging_in_is_the_clis_own(stage: Stage) -> Result<()> {
+    stage.fake("echo \"claude $*\"; exit 5")?;
+    let (client, hello) = greeted(&stage, Abilities::Zed).await?;
+    let methods = hello["authMethods"].as_array().context("no methods")?;
+    let terminal =
+        methods.iter().find(|method| method["type"] == "terminal").context("no terminal method")?;
+    let arguments: Vec<&str> =
+        terminal["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    stage.end(client).await?;
+    let output = stage.command(&arguments)?.output().await?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let wanted = format!("claude {}", arguments[1..].join(" "));
+    ensure!(said.trim() == wanted && output.status.code() == Some(5), "{arguments:?}: {output:?}");
     Ok(())
 }

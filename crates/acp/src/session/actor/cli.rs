@@ -18,18 +18,18 @@ impl Actor {
         };
         let options = self.choices.launch(options);
         let cwd = Path::new(&self.request.cwd);
-        let is_begun = self.context().library.as_ref().is_some_and(|library| {
+        self.resumes = self.context().library.as_ref().is_some_and(|library| {
             library.exists(&self.cli_session, cwd)
                 || library.find(&self.cli_session, None).ok().flatten().is_some()
         });
-        let options = match is_begun {
+        let options = match self.resumes {
             true => options.resume(&self.cli_session),
             false => options.session_id(&self.cli_session),
         };
         self.cli = Cli::Starting(options.connect().boxed());
     }
 
-    pub(super) fn started(&mut self, outcome: Result<(Session, Events), Error>) {
+    pub(super) fn started(&mut self, outcome: Started) {
         self.timers.remove("setup");
         let (session, events) = match outcome {
             Ok(started) => started,
@@ -76,6 +76,14 @@ impl Actor {
     pub(super) fn not_started(&mut self, error: &Error) {
         tracing::warn!(%error, "the CLI did not start");
         self.cli = Cli::Off;
+        // A CLI that was killed at its first turn leaves a transcript that it cannot read.
+        let is_lost =
+            matches!(error, Error::NotStarted { reason, .. } if reason.contains("No conversation found"));
+        if is_lost && std::mem::take(&mut self.resumes) && self.setups.is_empty() {
+            self.cli_session = uuid::Uuid::new_v4().to_string();
+            self.died = Some(format!("What was said before could not be brought back: {error}"));
+            return self.start();
+        }
         let fault = fault::cli(error);
         for (_, responder) in self.setups.drain(..) {
             responder.error(&fault);
@@ -159,7 +167,12 @@ impl Actor {
     pub(super) fn park(&mut self) {
         if let Cli::On { session, .. } = std::mem::replace(&mut self.cli, Cli::Off) {
             tracing::info!("parked");
-            self.tasks.spawn(async move { drop(session.close().await) });
+            let context = self.asker.context.clone();
+            let (id, title) = (self.cli_session.clone(), self.given_title.clone());
+            self.tasks.spawn(async move {
+                let _ = session.close().await;
+                keep_title(&context, id, title);
+            });
         }
         self.reducer.close();
         self.gate.clear();

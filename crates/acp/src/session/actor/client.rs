@@ -15,6 +15,12 @@ impl Actor {
             }
             Command::Choose { id, value, whole, responder } => self.choose(&id, &value, whole, responder),
             Command::Titled(title) => {
+                self.given_title = Some(title.clone());
+                if let Cli::On { session, .. } = &self.cli {
+                    let (session, title) = (session.clone(), title.clone());
+                    // A CLI that does not know it leaves the title to us.
+                    self.tasks.spawn(async move { drop(session.rename(&title).await) });
+                }
                 self.set_title(title);
                 self.tell_info();
             }

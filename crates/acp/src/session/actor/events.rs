@@ -18,12 +18,11 @@ impl Actor {
         let asked = self.learn(&event);
         let answers = self.turns.follow(&event);
         let ended = matches!(event, Event::TurnEnded(_));
-        if self.muted {
-            if matches!(event, Event::TurnStarted) {
-                // The one that was cancelled before it began. Messages that came since are not meant.
-                self.interrupt_turn();
-            }
-        } else {
+        if matches!(event, Event::TurnStarted) && (self.muted || self.turns.is_cancelling()) {
+            // One that was cancelled before it began. Messages that came since are not meant.
+            self.interrupt_turn();
+        }
+        if !self.muted {
             self.screen.show(event);
         }
         // A turn that was cancelled is not asked for: its questions are withdrawn with it.
@@ -66,21 +65,9 @@ impl Actor {
                 self.unread.retain(|user| user.uuid.as_ref() != Some(uuid));
             }
             Event::QuestionWithdrawn { request_id } => self.gate.forget(request_id),
-            Event::ModeChanged(mode) => {
-                if self.choices.set_mode(mode) {
-                    self.tell_mode();
-                }
-            }
-            Event::ModelChanged(model) => {
-                if self.choices.set_model(model) {
-                    self.tell_choices();
-                }
-            }
-            Event::Commands(commands) => {
-                if self.choices.set_commands(commands) {
-                    self.tell_commands();
-                }
-            }
+            Event::ModeChanged(mode) if self.choices.set_mode(mode) => self.tell_mode(),
+            Event::ModelChanged(model) if self.choices.set_model(model) => self.tell_choices(),
+            Event::Commands(commands) if self.choices.set_commands(commands) => self.tell_commands(),
             Event::SessionChanged { session_id, .. } => self.cli_session.clone_from(session_id),
             Event::TitleChanged(title) => {
                 self.set_title(title.clone());

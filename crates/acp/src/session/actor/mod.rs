@@ -11,18 +11,18 @@ mod tell;
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use oarlock_agent::history::Transcript;
 use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
 use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
     AvailableCommands, ConfigOptions, CurrentMode, Empty, PromptResponse, SessionInfoUpdate, SessionUpdate,
-    SetConfigOptionResponse, SetupRequest, SetupResponse, StopReason,
+    SetConfigOptionResponse, SetTitleRequest, SetupRequest, SetupResponse, StopReason,
 };
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_wire::Responder;
@@ -40,7 +40,7 @@ use crate::history::Replay;
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{ask, cache, fault, prompt, review, tail};
+use crate::{ask, cache, fault, history, prompt, review, tail};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -70,12 +70,15 @@ pub(super) enum Note {
     Review(String),
 }
 
+/// A session with its CLI, or why there is none.
+type Started = Result<(Session, Events), Error>;
+
 /// The CLI of a session.
 enum Cli {
     /// None: not yet, parked, or dead.
     Off,
     /// It starts.
-    Starting(Pin<Box<dyn Future<Output = Result<(Session, Events), Error>> + Send>>),
+    Starting(BoxFuture<'static, Started>),
     /// It runs.
     On { session: Session, events: Events, outgoing: mpsc::Sender<User> },
 }
@@ -84,7 +87,7 @@ enum Cli {
 enum Wake {
     Closed(Option<Responder>),
     Command(Command),
-    Started(Result<(Session, Events), Error>),
+    Started(Started),
     Message(Option<Result<Message, Error>>),
     Note(Note),
     Output,
@@ -119,6 +122,8 @@ pub(super) struct Actor {
     cli: Cli,
     /// The CLI's own id of the session; `/clear` gives it another one.
     cli_session: String,
+    /// The CLI that starts is to go on with a conversation.
+    resumes: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
     died: Option<String>,
     choices: Choices,
@@ -144,6 +149,8 @@ pub(super) struct Actor {
     /// The turn that runs was answered already: what it still says is not for the client.
     muted: bool,
     title: Option<String>,
+    /// The title that the user has given. A CLI that ends may write over it, so it is written once more then.
+    given_title: Option<String>,
     /// The client has heard of the title.
     title_told: bool,
     /// The user knows what is special about the review of edits.
@@ -173,6 +180,7 @@ impl Actor {
             timers: HashMap::new(),
             cli: Cli::Off,
             cli_session: id,
+            resumes: false,
             died: None,
             choices: Choices::default(),
             cache: None,
@@ -189,6 +197,7 @@ impl Actor {
             is_second_try: false,
             muted: false,
             title: None,
+            given_title: None,
             title_told: false,
             told_of_review: false,
         }
@@ -246,7 +255,10 @@ impl Actor {
         let output = async {
             match tails.is_empty() {
                 true => pending().await,
-                false => tails.changed().await,
+                false => {
+                    asker.context.peer.ready().await;
+                    tails.changed().await;
+                }
             }
         };
         tokio::select! {
@@ -340,6 +352,7 @@ impl Actor {
                 } else {
                     let _ = session.close().await;
                 }
+                keep_title(&self.asker.context, self.cli_session.clone(), self.given_title.take());
             }
             // Dropping the future kills what it has started.
             Cli::Starting(_) | Cli::Off => {}
@@ -494,4 +507,12 @@ fn title_of(prompt: &str) -> Option<String> {
 
 fn closed() -> ErrorObject {
     ErrorObject::internal("the session was closed")
+}
+
+/// Writes a title into a transcript that nobody else writes to now.
+fn keep_title(context: &Context, session_id: String, title: Option<String>) {
+    let Some(title) = title else { return };
+    if let Err(error) = history::rename(context, &SetTitleRequest { session_id, title }) {
+        tracing::warn!(%error, "the title was not kept");
+    }
 }
