@@ -33,7 +33,15 @@ impl Options {
     /// running then, such as a server that was started in the background, stays.
     #[must_use]
     pub fn end_leftovers(mut self, end: bool) -> Self {
-        self.leftovers = if end { Leftovers::End } else { Leftovers::Stay };
+        self.manner.leftovers = if end { Leftovers::End } else { Leftovers::Stay };
+        self
+    }
+
+    /// How long to let deltas gather after one was read (Unix). The first after a silence is never held. Text then comes in
+    /// larger pieces, and costs a fraction of the time. By default each is read as it comes.
+    #[must_use]
+    pub fn stream_pause(mut self, pause: Duration) -> Self {
+        self.manner.pause = Some(pause);
         self
     }
 

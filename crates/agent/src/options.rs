@@ -84,8 +84,8 @@ pub struct Options {
     storing: storing::Storing,
     /// Another way to start the CLI.
     pub(crate) spawn_with: Option<Arc<SpawnWith>>,
-    /// What becomes of what the CLI leaves running.
-    pub(crate) leftovers: crate::process::Leftovers,
+    /// How the CLI's process is watched.
+    pub(crate) manner: crate::process::Manner,
     /// Who is told each line of the CLI's stderr.
     pub(crate) on_stderr: Option<OnStderr>,
     /// Whether user messages carry `client_composed`.
@@ -182,7 +182,7 @@ impl Options {
             env,
             cwd: self.cwd.clone(),
             files,
-            leftovers: self.leftovers,
+            manner: self.manner,
         })
     }
 

@@ -7,17 +7,20 @@
 use std::io;
 use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tempfile::TempPath;
-use tokio::process::Command;
+use tokio::process::{ChildStdout, Command};
 
 use crate::Error;
-use crate::transport::{Process, Transport};
+use crate::transport::{Process, Reader, Transport};
 
 mod guard;
 #[cfg(target_os = "linux")]
 mod marked;
+#[cfg(unix)]
+mod paced;
 
 /// The variable whose value marks every process of one session.
 const MARK: &str = "OARLOCK_AGENT_PROCESS";
@@ -28,7 +31,7 @@ const MARK: &str = "OARLOCK_AGENT_PROCESS";
 /// # Errors
 /// When it cannot be started.
 pub fn spawn(command: Command, files: Vec<TempPath>) -> Result<Transport, Error> {
-    start(command, files, Leftovers::Stay)
+    start(command, files, Manner::default())
 }
 
 /// What becomes of what a CLI has left running when it ends by itself.
@@ -41,11 +44,15 @@ pub(crate) enum Leftovers {
     End,
 }
 
-pub(crate) fn start(
-    mut command: Command,
-    files: Vec<TempPath>,
-    leftovers: Leftovers,
-) -> Result<Transport, Error> {
+/// How a CLI is watched.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Manner {
+    pub(crate) leftovers: Leftovers,
+    /// How long its output rests after a piece of a stream.
+    pub(crate) pause: Option<Duration>,
+}
+
+pub(crate) fn start(mut command: Command, files: Vec<TempPath>, manner: Manner) -> Result<Transport, Error> {
     let mark = uuid::Uuid::new_v4().to_string();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env(MARK, &mark);
     let program = command.as_std().get_program().to_os_string();
@@ -55,21 +62,33 @@ pub(crate) fn start(
     wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
     #[cfg(windows)]
     wrap.wrap(process_wrap::tokio::JobObject);
-    let mut child = wrap.spawn().map_err(|source| Error::Spawn { program: program.into(), source })?;
+    let mut child =
+        wrap.spawn().map_err(|source| Error::Spawn { program: program.clone().into(), source })?;
     let pipes = (child.stdin().take(), child.stdout().take(), child.stderr().take());
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
         unreachable!("all three were asked for as pipes")
     };
     let pid = child.id();
     let guard = guard::watch(&mark, pid);
-    let child = Child { child, pid, mark, guard, leftovers, ended: false };
+    let child = Child { child, pid, mark, guard, leftovers: manner.leftovers, ended: false };
     Ok(Transport {
-        stdout: Box::pin(stdout),
+        stdout: watched(stdout, manner.pause)
+            .map_err(|source| Error::Spawn { program: program.into(), source })?,
         stdin: Box::pin(stdin),
         stderr: Some(Box::pin(stderr)),
         process: Some(Box::new(child)),
         files,
     })
+}
+
+/// The CLI's output, as it is to be read.
+fn watched(stdout: ChildStdout, pause: Option<Duration>) -> io::Result<Reader> {
+    #[cfg(unix)]
+    if let Some(pause) = pause {
+        return Ok(Box::pin(paced::Paced::new(stdout.into_owned_fd()?, pause)?));
+    }
+    let _ = pause;
+    Ok(Box::pin(stdout))
 }
 
 /// The CLI's process, and those it has started.

@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Command;
 
 use crate::Error;
-use crate::process::Leftovers;
+use crate::process::Manner;
 pub use crate::process::spawn;
 
 /// A command line that is ready to be started: what [`Options`](crate::Options) come to.
@@ -41,8 +41,7 @@ pub struct Launch {
     pub cwd: Option<PathBuf>,
     /// Files that the arguments name. They are removed when the session ends.
     pub files: Vec<TempPath>,
-    /// What becomes of what it leaves running.
-    pub(crate) leftovers: Leftovers,
+    pub(crate) manner: Manner,
 }
 
 impl fmt::Debug for Launch {
@@ -67,7 +66,7 @@ impl Launch {
     /// # Errors
     /// When it cannot be started.
     pub fn start(self) -> Result<Transport, Error> {
-        crate::process::start(self.command(), self.files, self.leftovers)
+        crate::process::start(self.command(), self.files, self.manner)
     }
 
     /// The command that starts it on this machine.

@@ -12,7 +12,6 @@ use tokio::sync::mpsc;
 
 use super::actor::Note;
 use super::gate::Gate;
-use super::pace::pace;
 use crate::context::Asker;
 use crate::{ask, review};
 
@@ -20,6 +19,9 @@ use crate::{ask, review};
 const GRACE: Duration = Duration::from_millis(1200);
 /// How long the first turn may wait for an MCP server that does not come up, unless the user has set it.
 const MCP: Duration = Duration::from_secs(10);
+/// Between two looks at what the CLI streams. Less than a frame of a fast screen, and at its usual speed the CLI does not
+/// fill its pipe in it.
+const PAUSE: Duration = Duration::from_millis(8);
 /// For the CLI's first answer.
 const START: Duration = Duration::from_secs(60);
 
@@ -38,6 +40,7 @@ pub(super) fn options(
         .replay_user_messages(true)
         .start_timeout(START)
         .end_leftovers(true)
+        .stream_pause(PAUSE)
         .close_grace(GRACE);
     if std::env::var_os("MCP_TIMEOUT").is_none() {
         options = options.mcp_timeout(MCP);
@@ -67,7 +70,7 @@ pub(super) fn options(
             let _ = notes.try_send(Note::Review(word));
         }
     }
-    Ok(pace(with_questions(options, asker, gate, notes)))
+    Ok(with_questions(options, asker, gate, notes))
 }
 
 fn with_questions(options: Options, asker: &Asker, gate: &Gate, notes: &mpsc::Sender<Note>) -> Options {

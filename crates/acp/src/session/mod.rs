@@ -6,7 +6,6 @@
 mod actor;
 mod gate;
 mod launch;
-mod pace;
 
 use std::sync::Arc;
 
