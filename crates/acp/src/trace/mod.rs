@@ -361,12 +361,16 @@ mod tests {
         drop(recorder);
     }
 
-    /// A disk that takes nothing until it is let go.
-    struct Stuck(Receiver<()>);
+    /// A disk that takes nothing until it is let go, and says when it is reached.
+    struct Stuck {
+        reached: SyncSender<()>,
+        free: Receiver<()>,
+    }
 
     impl io::Write for Stuck {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let _ = self.0.recv();
+            let _ = self.reached.try_send(());
+            let _ = self.free.recv();
             Ok(bytes.len())
         }
 
@@ -377,16 +381,19 @@ mod tests {
 
     #[test]
     fn a_disk_that_hangs_holds_nobody_and_what_is_missing_is_counted() {
-        let (free, stuck) = sync_channel(0);
+        let (let_go, free) = sync_channel(0);
+        let (reached, is_reached) = sync_channel(1);
         let shared = Arc::new(Shared::default());
         let writer = Writer {
-            out: BufWriter::with_capacity(16, Stuck(stuck)),
+            out: BufWriter::with_capacity(16, Stuck { reached, free }),
             path: "stuck".into(),
             redactor: Redactor::default(),
             shared: shared.clone(),
         };
         let recorder = Recorder::start(writer, shared, 1000).unwrap();
         let part = "x".repeat(1000 / 8);
+        recorder.record(Direction::Out, &part);
+        is_reached.recv().unwrap();
         for _ in 0..20 {
             recorder.record(Direction::Out, &part);
         }
@@ -400,6 +407,6 @@ mod tests {
         let begun = Instant::now();
         drop(recorder);
         assert!(begun.elapsed() < 3 * LAST, "nor does it hold the end");
-        drop(free);
+        drop(let_go);
     }
 }
