@@ -37,6 +37,15 @@ pub(crate) fn generate() -> Result<()> {
     reference::update()
 }
 
+/// Builds the program as it ships, and keeps it in `target/bench`.
+pub(crate) fn release() -> Result<PathBuf> {
+    shell::cargo(["build", "--release", "-p", "oarlock"])?;
+    let (binary, folder) = (binary("release"), shell::target().join("bench"));
+    fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
+    copy(&binary, &folder)?;
+    Ok(folder.join(binary.file_name().unwrap_or_default()))
+}
+
 /// Makes `target/dist/oarlock-VERSION-TARGET.tar.gz`.
 pub(crate) fn archive() -> Result<()> {
     shell::cargo(["build", "--release", "-p", "oarlock"])?;
@@ -78,8 +87,7 @@ fn generate_with(binary: &Path, folder: &Path) -> Result<()> {
 }
 
 fn binary(profile: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    shell::root().join(target).join(profile).join(format!("oarlock{}", std::env::consts::EXE_SUFFIX))
+    shell::target().join(profile).join(format!("oarlock{}", std::env::consts::EXE_SUFFIX))
 }
 
 fn copy(file: &Path, folder: &Path) -> Result<()> {

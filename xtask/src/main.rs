@@ -49,8 +49,7 @@ fn run(words: &[&str]) -> Result<ExitCode> {
         ["suite", name, "--full"] => return suite::run_one(name, suite::Extent::Full),
         ["tidy"] => tidy::run()?,
         ["bench", "sdk"] => shell::cargo(["bench", "-p", "oarlock-agent", "--bench", "sdk"])?,
-        ["bench", "acp"] => shell::cargo(["bench", "-p", "oarlock", "--bench", "acp"])?,
-        ["bench", "ide"] => shell::cargo(["bench", "-p", "oarlock", "--bench", "ide"])?,
+        ["bench", name @ ("acp" | "ide"), options @ ..] => bench(name, options)?,
         ["soak"] => soak("10")?,
         ["soak", "--minutes", minutes] => soak(minutes)?,
         ["audit"] => audit::run()?,
@@ -66,5 +65,14 @@ fn run(words: &[&str]) -> Result<ExitCode> {
 /// The soak client lives in the benchmark, which already has a client, a process watcher and a release server.
 fn soak(minutes: &str) -> Result<()> {
     let _: f64 = minutes.parse().with_context(|| format!("--minutes {minutes}: not a number"))?;
-    shell::cargo(["bench", "-p", "oarlock", "--bench", "ide", "--", "--soak", minutes])
+    bench("ide", &["--soak", minutes])
+}
+
+/// Runs a benchmark of the program as it ships: what cargo builds beside a benchmark has features of the tests in it, and
+/// takes the place of the other, so that is kept elsewhere.
+fn bench(name: &str, options: &[&str]) -> Result<()> {
+    let program = dist::release()?;
+    let mut cargo = shell::cargo_command();
+    cargo.args(["bench", "-p", "oarlock", "--bench", name, "--"]).args(options);
+    shell::check(cargo.env("OARLOCK_PROGRAM", program))
 }

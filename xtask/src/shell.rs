@@ -15,7 +15,8 @@ pub(crate) fn root() -> PathBuf {
 
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    // One that is not absolute counts from the root, as cargo is started there.
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// The same cargo that runs us, started in the root.

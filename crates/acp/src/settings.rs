@@ -26,6 +26,8 @@ pub struct Settings {
     /// Where models, commands and modes are remembered, so that a session opens at once. `None`: in the user's cache
     /// directory.
     pub cache_dir: Option<PathBuf>,
+    /// Called when a prompt has been answered: what it needed may be given back.
+    pub on_rest: Option<Arc<dyn Fn() + Send + Sync>>,
     /// The command that starts this agent, for logging in by a terminal: `oarlock acp`.
     pub command: Vec<String>,
 }
@@ -38,6 +40,7 @@ impl Default for Settings {
             review_edits: false,
             thinking: None,
             cache_dir: None,
+            on_rest: None,
             command: vec!["oarlock".into(), "acp".into()],
         }
     }

@@ -3,13 +3,12 @@
 //! It starts the fake CLI, initialises the session and prints `ready`; at a line on its stdin it sends the prompt, counts
 //! all messages up to the result, prints `done N`, and stays until its stdin has another line or ends.
 
-use std::fs;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use oarlock_testkit::bench;
 
 use crate::fake;
 use crate::traffic::Recording;
@@ -42,13 +41,14 @@ pub(crate) fn observe(mut command: Command, recording: &Recording) -> Result<Cos
 fn run(command: Command, recording: &Recording) -> Result<Cost> {
     let mut client = Client::start(command)?;
     client.expect("ready")?;
-    let cpu = client.cpu()?;
+    let pid = client.child.id();
+    let cpu = bench::cpu(pid)?;
     let start = Instant::now();
     client.stdin.write_all(b"go\n")?;
     let done = client.expect("done ")?;
     let wall = start.elapsed();
-    let cpu = client.cpu()? - cpu;
-    let peak = client.peak()?;
+    let cpu = bench::cpu(pid)? - cpu;
+    let peak = bench::peak(pid)?;
     ensure!(
         done.parse() == Ok(recording.messages),
         "it saw {done} of the {} messages of {}",
@@ -81,26 +81,6 @@ impl Client {
             None if line.is_empty() => bail!("the client ended before it said `{}`", word.trim_end()),
             None => bail!("the client said {line:?} and not `{}`", word.trim_end()),
         }
-    }
-
-    fn proc(&self, file: &str) -> PathBuf {
-        Path::new("/proc").join(self.child.id().to_string()).join(file)
-    }
-
-    /// CPU time of all its threads. `/proc/PID/stat` counts in hundredths of a second only.
-    fn cpu(&self) -> Result<Duration> {
-        let mut total = 0;
-        for task in fs::read_dir(self.proc("task"))? {
-            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
-            total += text.split(' ').next().unwrap_or_default().parse::<u64>().context("schedstat")?;
-        }
-        Ok(Duration::from_nanos(total))
-    }
-
-    fn peak(&self) -> Result<u64> {
-        let status = fs::read_to_string(self.proc("status"))?;
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
-        Ok(kib.trim().trim_end_matches(" kB").parse::<u64>().context("VmHWM")? * 1024)
     }
 }
 

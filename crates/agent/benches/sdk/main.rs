@@ -20,6 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use oarlock_testkit::bench;
 
 use crate::contender::Contender;
 
@@ -64,7 +65,7 @@ fn bench(words: &[&str]) -> Result<ExitCode> {
         println!("run me with: cargo xtask bench sdk");
         return Ok(ExitCode::SUCCESS);
     }
-    report::warn_of_load();
+    bench::warn_of_load();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let target = root.join("target");
     Contender::install(&target)?;

@@ -2,57 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
+use oarlock_testkit::bench::{self, Bar, Limit};
 
 use crate::contender::Contender;
 use crate::measure::{Figures, PAUSE, Speed};
 use crate::raw::Raw;
-
-/// One promise and what became of it.
-struct Bar {
-    what: String,
-    value: f64,
-    limit: Limit,
-    unit: &'static str,
-}
-
-#[derive(Clone, Copy)]
-enum Limit {
-    Least(f64),
-    Most(f64),
-}
-
-impl Bar {
-    fn holds(&self) -> bool {
-        // Written so that a missing figure (NaN) fails.
-        match self.limit {
-            Limit::Least(least) => self.value >= least,
-            Limit::Most(most) => self.value <= most,
-        }
-    }
-
-    fn verdict(&self) -> &'static str {
-        if self.holds() { "PASS" } else { "FAIL" }
-    }
-
-    fn wanted(&self) -> String {
-        match self.limit {
-            Limit::Least(least) => format!("at least {least} {}", self.unit),
-            Limit::Most(most) => format!("at most {most} {}", self.unit),
-        }
-    }
-}
-
-/// Ratios suffer on a busy machine: we use two cores for a moment, the others one for long.
-pub(crate) fn warn_of_load() {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    if load > 0.5 {
-        println!("the load of this machine is {load}: the figures will be off");
-    }
-}
 
 /// Prints the page, writes it to `path`, and tells whether every bar holds.
 pub(crate) fn publish(figures: &Figures, path: &Path) -> Result<bool> {
@@ -94,13 +50,12 @@ fn bars(figures: &Figures) -> Vec<Bar> {
 }
 
 fn page(figures: &Figures, bars: &[Bar]) -> Result<String> {
-    let date = Command::new("date").args(["-u", "+%F"]).output().context("failed to run date")?.stdout;
-    let cores = std::thread::available_parallelism()?;
+    let setting = bench::setting()?;
     let mut page = format!(
         "\
 # How fast the SDK reads
 
-Made by `cargo xtask bench sdk` on {}, {cores} cores, {} {}. Medians of {} rounds; every round visits every client, and
+Made by `cargo xtask bench sdk` on {setting}. Medians of {} rounds; every round visits every client, and
 ratios are taken within a round.
 
 A native program plays the CLI: it answers control requests and copies a recording to stdout in writes of 64 KiB. Each
@@ -113,9 +68,6 @@ time is that from the prompt to the result; CPU and memory are those of the clie
   same types after a first look at `type`; no more than finding the line ends
 
 ",
-        String::from_utf8_lossy(&date).trim(),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
         figures.rounds,
         describe(figures.speed.first()),
         describe(figures.speed.get(1)),
@@ -161,10 +113,8 @@ time is that from the prompt to the result; CPU and memory are those of the clie
         let _ = writeln!(page, "| {version} | {:.0} | {:.1} | {:.1} |", start.cold, start.warm, start.raw);
     }
 
-    page.push_str("\n## The bars\n\n| bar | measured | wanted | |\n| --- | --- | --- | --- |\n");
-    for bar in bars {
-        let _ = writeln!(page, "| {} | {:.2} | {} | {} |", bar.what, bar.value, bar.wanted(), bar.verdict());
-    }
+    page.push_str("\n## The bars\n\n");
+    page.push_str(&bench::table(bars));
     Ok(page)
 }
 

@@ -1,8 +1,7 @@
 //! `cargo xtask bench acp`: our ACP agent beside the reference adapter and the CLI alone, with the same client, the same
 //! CLI and a scripted model, in interleaved rounds of one run.
 //!
-//! `--rounds N` changes their number; `--only VERSION` runs one version of the CLI, `--ours PROGRAM` another build of ours,
-//! and both write no page.
+//! `--rounds N` changes their number; `--only VERSION` runs one version of the CLI, and writes no page.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark reports on the terminal")]
 
 mod alone;
@@ -17,23 +16,21 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use oarlock_testkit::acp::reference::Adapter;
-use oarlock_testkit::cage;
 use oarlock_testkit::cli::{Cli, VERSIONS};
 use oarlock_testkit::install::Availability;
+use oarlock_testkit::{bench, cage};
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut words = arguments.iter().map(String::as_str);
     let (mut rounds, mut is_bench, mut only) = (measure::ROUNDS, false, None);
-    let mut ours = None;
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match word {
             "--bench" => is_bench = true,
             "--rounds" => rounds = value()?.parse().context("--rounds: not a number")?,
-            "--ours" => ours = Some(Path::new(value()?)),
             "--only" => only = Some(value()?),
-            _ => bail!("unknown argument {word}; known are --rounds N, --only VERSION and --ours PROGRAM"),
+            _ => bail!("unknown argument {word}; known are --rounds N and --only VERSION"),
         }
     }
     if !is_bench {
@@ -50,15 +47,15 @@ fn main() -> Result<ExitCode> {
         clis.push(ready(Cli::obtain(&target.join("claude-cli"), version)?, "the CLI")?);
     }
     cage::enter()?;
-    report::warn_of_load();
+    bench::warn_of_load();
     let runtime = tokio::runtime::Runtime::new().context("failed to start tokio")?;
-    let program = ours.unwrap_or(Path::new(env!("CARGO_BIN_EXE_oarlock")));
+    let program = bench::program(env!("CARGO_BIN_EXE_oarlock"));
     let mut all = Vec::new();
     for cli in &clis {
-        all.push(measure::run(&runtime, program, &adapter, cli, rounds)?);
+        all.push(measure::run(&runtime, &program, &adapter, cli, rounds)?);
     }
     let path = root.join("docs/bench-acp.md");
-    let holds = report::publish(&all, (only.is_none() && ours.is_none()).then_some(path.as_path()))?;
+    let holds = report::publish(&all, only.is_none().then_some(path.as_path()))?;
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

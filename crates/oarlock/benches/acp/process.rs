@@ -1,13 +1,13 @@
 //! A process under observation that speaks in lines: an adapter, or the CLI.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Seek as _, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use oarlock_testkit::bench;
 use serde_json::Value;
 
 /// Nothing that is measured takes so long.
@@ -75,25 +75,14 @@ impl Process {
         format!("stderr: {}", String::from_utf8_lossy(&words[start..]).trim())
     }
 
-    fn proc(&self, file: &str) -> PathBuf {
-        Path::new("/proc").join(self.child.id().to_string()).join(file)
-    }
-
-    /// CPU time of all its threads, in seconds. `/proc/PID/stat` counts in hundredths of a second only.
+    /// CPU time of all its threads, in seconds.
     pub(crate) fn cpu(&self) -> Result<f64> {
-        let mut total = 0;
-        for task in fs::read_dir(self.proc("task"))? {
-            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
-            total += text.split(' ').next().unwrap_or_default().parse::<u64>().context("schedstat")?;
-        }
-        Ok(Duration::from_nanos(total).as_secs_f64())
+        Ok(bench::cpu(self.child.id())?.as_secs_f64())
     }
 
     /// Resident memory, in bytes.
     pub(crate) fn memory(&self) -> Result<f64> {
-        let status = fs::read_to_string(self.proc("status"))?;
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        Ok(kib.trim().trim_end_matches(" kB").parse::<f64>().context("VmRSS")? * 1024.0)
+        Ok(bench::resident(self.child.id())? as f64)
     }
 }
 

@@ -3,42 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use oarlock_testkit::acp::reference::VERSION;
+use oarlock_testkit::bench::{self, Bar, Limit};
 
 use crate::figures::{Figure, Who};
 use crate::measure::{DELTAS, Figures};
-
-/// One promise and what became of it.
-struct Bar {
-    what: String,
-    value: f64,
-    most: f64,
-    /// As people write it.
-    wanted: &'static str,
-}
-
-impl Bar {
-    fn holds(&self) -> bool {
-        // Written so that a missing figure (NaN) fails.
-        self.value <= self.most
-    }
-
-    fn verdict(&self) -> &'static str {
-        if self.holds() { "PASS" } else { "FAIL" }
-    }
-}
-
-/// On a busy machine everything waits for a core, and ratios to what waits anyway say little.
-pub(crate) fn warn_of_load() {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    if load > 0.5 {
-        println!("the load of this machine is {load}: the figures will be off");
-    }
-}
 
 /// Prints the page, writes it to `path` if there is one, and tells whether every bar holds.
 pub(crate) fn publish(all: &[Figures], path: Option<&Path>) -> Result<bool> {
@@ -54,45 +25,44 @@ fn bars(figures: &Figures) -> Vec<Bar> {
     use Figure::*;
     let samples = &figures.samples;
     let mut bars = Vec::new();
-    let mut bar = |what: &str, value, most, wanted| {
-        bars.push(Bar { what: format!("{}: {what}", figures.version), value, most, wanted });
+    let mut bar = |what: &str, value, limit| {
+        bars.push(Bar { what: format!("{}: {what}", figures.version), value, limit, unit: "times" });
     };
     let to_reference = |figure| samples.ratio(figure, Who::Reference);
     let to_cli = |figure| samples.ratio(figure, Who::Alone);
-    bar("start to `initialize`, to the reference", to_reference(Initialize), 1.0 / 50.0, "1/50");
-    bar("memory with 1 session, to the reference", to_reference(MemoryOne), 1.0 / 10.0, "1/10");
-    bar("memory with 8 sessions, to the reference", to_reference(MemoryEight), 1.0 / 8.0, "1/8");
-    bar("`session/new` with a cache, to the reference", to_reference(New), 1.0 / 20.0, "1/20");
-    bar("start to the first text, to the CLI alone", to_cli(FirstText), 1.15, "1.15");
-    bar("2,000 deltas, prompt to end, to the CLI alone", to_cli(DeltasWall), 1.1, "1.1");
-    bar("2,000 deltas, CPU, to the reference", to_reference(DeltasCpu), 1.0 / 20.0, "1/20");
-    bar("2,000 deltas, bytes, to the reference", to_reference(DeltasBytes), 1.0 / 3.0, "1/3");
+    bar("start to `initialize`, to the reference", to_reference(Initialize), Limit::Part(50.0));
+    bar("memory with 1 session, to the reference", to_reference(MemoryOne), Limit::Part(10.0));
+    bar("memory with 8 sessions, to the reference", to_reference(MemoryEight), Limit::Part(8.0));
+    bar("`session/new` with a cache, to the reference", to_reference(New), Limit::Part(20.0));
+    bar("start to the first text, to the CLI alone", to_cli(FirstText), Limit::Most(1.15));
+    bar("2,000 deltas, prompt to end, to the CLI alone", to_cli(DeltasWall), Limit::Most(1.1));
+    bar("2,000 deltas, CPU, to the reference", to_reference(DeltasCpu), Limit::Part(20.0));
+    bar("2,000 deltas, bytes, to the reference", to_reference(DeltasBytes), Limit::Part(3.0));
     let payloads = figures.payloads;
     for (what, figure, payload) in [
         ("Read, bytes to the payload", Read, payloads.read),
         ("Write, bytes to the payload", Write, payloads.write),
         ("Edit, bytes to the payload", Edit, payloads.edit),
     ] {
-        bar(what, samples.median(Who::Ours, figure) / payload as f64, 1.3, "1.3");
+        bar(what, samples.median(Who::Ours, figure) / payload as f64, Limit::Most(1.3));
     }
     let calls = |who| {
         let calls = figures.calls.iter().find(|(other, _)| *other == who);
         calls.map_or(f64::NAN, |(_, calls)| calls.values().sum::<usize>() as f64)
     };
-    bar("API calls of 3 prompts, to the CLI alone", calls(Who::Ours) / calls(Who::Alone), 1.0, "1");
-    bar("`session/load` of 100 turns, to the reference", to_reference(Load), 1.0 / 10.0, "1/10");
+    bar("API calls of 3 prompts, to the CLI alone", calls(Who::Ours) / calls(Who::Alone), Limit::Most(1.0));
+    bar("`session/load` of 100 turns, to the reference", to_reference(Load), Limit::Part(10.0));
     bars
 }
 
 fn page(all: &[Figures]) -> Result<String> {
-    let date = Command::new("date").args(["-u", "+%F"]).output().context("failed to run date")?.stdout;
-    let cores = std::thread::available_parallelism()?;
+    let setting = bench::setting()?;
     let rounds = all.first().map_or(0, |figures| figures.rounds);
     let mut page = format!(
         "\
 # What the ACP agent costs
 
-Made by `cargo xtask bench acp` on {}, {cores} cores, {} {}. Medians of {rounds} rounds, with the least and the most in
+Made by `cargo xtask bench acp` on {setting}. Medians of {rounds} rounds, with the least and the most in
 brackets; every round visits everyone, and ratios are taken within a round.
 
 Beside `oarlock acp` stands the reference adapter, `@agentclientprotocol/claude-agent-acp` {VERSION} from npm on node 22;
@@ -106,18 +76,9 @@ prompted at once. CPU and memory are those of the adapter's process.
 
 ## The bars
 
-| bar | measured | at most | |
-| --- | --- | --- | --- |
 ",
-        String::from_utf8_lossy(&date).trim(),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
     );
-    for bar in all.iter().flat_map(bars) {
-        let value =
-            if bar.most < 0.5 { format!("1/{:.1}", 1.0 / bar.value) } else { format!("{:.2}", bar.value) };
-        let _ = writeln!(page, "| {} | {value} | {} | {} |", bar.what, bar.wanted, bar.verdict());
-    }
+    page.push_str(&bench::table(&all.iter().flat_map(bars).collect::<Vec<_>>()));
     for figures in all {
         table(&mut page, figures);
     }

@@ -47,7 +47,7 @@ fn main() -> Result<ExitCode> {
         println!("run me with: cargo xtask bench ide");
         return Ok(ExitCode::SUCCESS);
     }
-    report::warn_of_load();
+    oarlock_testkit::bench::warn_of_load();
     server::raise_file_limit()?;
     let figures = runtime()?.block_on(measure::run(rounds, calibrate))?;
     let page = (!calibrate).then(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench-ide.md"));

@@ -2,40 +2,11 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
+use oarlock_testkit::bench::{self, Bar, Limit};
 
 use crate::measure::{Cost, Figures};
-
-/// One promise and what became of it.
-struct Bar {
-    what: &'static str,
-    value: f64,
-    most: f64,
-    unit: &'static str,
-}
-
-impl Bar {
-    fn holds(&self) -> bool {
-        // Written so that a missing figure (NaN) fails.
-        self.value <= self.most
-    }
-
-    fn verdict(&self) -> &'static str {
-        if self.holds() { "PASS" } else { "FAIL" }
-    }
-}
-
-/// Ratios hold on a busy machine for bursts and large messages, but a call at a time is mostly waking up, and
-/// that costs differently when another process sits on the core.
-pub(crate) fn warn_of_load() {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-    if load > 1.0 {
-        println!("the load of this machine is {load}: figures for one call at a time will be off");
-    }
-}
 
 /// Prints all figures, writes the page to `path`, and tells whether every bar holds.
 pub(crate) fn publish(figures: &Figures, path: Option<&Path>) -> Result<bool> {
@@ -55,16 +26,7 @@ pub(crate) fn publish(figures: &Figures, path: Option<&Path>) -> Result<bool> {
         row(&figures.memory.map(|memory| memory.per_client as f64 / 1e3))
     );
     println!();
-    for bar in &bars {
-        println!(
-            "{}  {:<52} {:>8.2} of at most {} {}",
-            bar.verdict(),
-            bar.what,
-            bar.value,
-            bar.most,
-            bar.unit
-        );
-    }
+    print!("{}", bench::table(&bars));
 
     if let Some(path) = path {
         if let Some(folder) = path.parent() {
@@ -88,7 +50,8 @@ fn loads(figures: &Figures) -> [(&'static str, [Cost; 3]); 3] {
 }
 
 fn bars(figures: &Figures) -> Vec<Bar> {
-    let bar = |what, value, most, unit| Bar { what, value, most, unit };
+    let bar =
+        |what: &str, value, most, unit| Bar { what: what.into(), value, limit: Limit::Most(most), unit };
     let cpu = |[ours, floor, rmcp]: [Cost; 3]| (ours.cpu / floor.cpu, ours.cpu / rmcp.cpu);
     let (single_floor, single_rmcp) = cpu(figures.one_by_one);
     let (burst_floor, burst_rmcp) = cpu(figures.bursts);
@@ -110,13 +73,12 @@ fn bars(figures: &Figures) -> Vec<Bar> {
 }
 
 fn page(figures: &Figures, bars: &[Bar]) -> Result<String> {
-    let date = Command::new("date").args(["-u", "+%F"]).output().context("failed to run date")?.stdout;
-    let cores = std::thread::available_parallelism()?;
+    let setting = bench::setting()?;
     let mut page = format!(
         "\
 # What our server costs
 
-Made by `cargo xtask bench ide` on {}, {cores} cores, {} {}. Medians of {} interleaved rounds.
+Made by `cargo xtask bench ide` on {setting}. Medians of {} interleaved rounds.
 
 The **floor** is a bare tokio-tungstenite loop that parses the envelope and answers a constant inline. **rmcp** is an
 rmcp 3.8 server over the same socket code. All three run as processes of their own under the same client, with
@@ -125,9 +87,6 @@ TCP_NODELAY and small buffers. Costs are ratios to the floor; CPU is that of the
 | load | | ours | floor | rmcp |
 | --- | --- | --- | --- | --- |
 ",
-        String::from_utf8_lossy(&date).trim(),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
         figures.rounds,
     );
     for (what, [ours, floor, rmcp]) in loads(figures) {
@@ -178,17 +137,7 @@ TCP_NODELAY and small buffers. Costs are ratios to the floor; CPU is that of the
         floor.per_client as f64 / 1e3,
         rmcp.per_client as f64 / 1e3
     );
-    page.push_str("\n## The bars\n\n| bar | measured | at most | |\n| --- | --- | --- | --- |\n");
-    for bar in bars {
-        let _ = writeln!(
-            page,
-            "| {} | {:.2} | {} {} | {} |",
-            bar.what,
-            bar.value,
-            bar.most,
-            bar.unit,
-            bar.verdict()
-        );
-    }
+    page.push_str("\n## The bars\n\n");
+    page.push_str(&bench::table(bars));
     Ok(page)
 }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use oarlock_testkit::bench;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 
 /// Which of the three servers.
@@ -50,7 +51,7 @@ impl Server {
     /// Starts our server with `flags`.
     pub(crate) fn ours(flags: &[&str]) -> Result<Server> {
         Server::spawn(|folder, lock_dir| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock"));
+            let mut command = Command::new(bench::program(env!("CARGO_BIN_EXE_oarlock")));
             command.arg("serve").arg("--workspace").arg(folder.join("workspace"));
             command.arg("--lock-dir").arg(lock_dir).args(flags);
             command
@@ -96,7 +97,7 @@ impl Server {
 
     /// A command of ours for this server, such as `ide select`, run to its end.
     pub(crate) fn tell(&self, arguments: &[&str]) -> Result<()> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock"));
+        let mut command = Command::new(bench::program(env!("CARGO_BIN_EXE_oarlock")));
         command.args(arguments).args(["--engine", &self.port.to_string()]);
         command.current_dir(self.workspace());
         at_home(&mut command, self.folder.path());
@@ -114,22 +115,14 @@ impl Server {
         PathBuf::from(format!("/proc/{}/{file}", self.child.id()))
     }
 
-    /// CPU time that all threads alive have used, user and system, in nanoseconds. `/proc/PID/stat` would
-    /// include threads that ended, but counts in hundredths of a second.
+    /// CPU time that all threads have used, user and system, in nanoseconds.
     pub(crate) fn cpu(&self) -> Result<u64> {
-        let mut total = 0;
-        for task in fs::read_dir(self.proc("task"))? {
-            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
-            total += text.split(' ').next().unwrap_or_default().parse::<u64>().context("schedstat")?;
-        }
-        Ok(total)
+        Ok(u64::try_from(bench::cpu(self.child.id())?.as_nanos())?)
     }
 
     /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> Result<u64> {
-        let status = fs::read_to_string(self.proc("status"))?;
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        Ok(kib.trim().trim_end_matches(" kB").parse::<u64>().context("VmRSS")? * 1024)
+        bench::resident(self.child.id())
     }
 
     /// Number of open file descriptors.

@@ -12,7 +12,8 @@ use oarlock_wire::frame::{Lines, stdin, stdout};
 
 use super::serve::stop_signal;
 use crate::config::Config;
-use crate::{memory, output};
+use crate::memory::Trim;
+use crate::output;
 
 /// A message of a client may be so large: pictures are in it.
 const MAX_MESSAGE: usize = 64 << 20;
@@ -52,7 +53,6 @@ impl Args {
         if let Some(args) = &self.cli {
             return self.become_cli(args);
         }
-        memory::share_one_arena();
         super::block_on(self.serve())
     }
 
@@ -65,11 +65,20 @@ impl Args {
         settings.park_after = (!idle.is_zero()).then_some(idle);
         settings.review_edits = self.review_edits;
         settings.thinking = self.thinking.as_deref().map(ThinkingDisplay::from);
+        let trim = Trim::new();
+        settings.on_rest = Some(Arc::new(trim.soon()));
         let stop = stop_signal()?;
         let lines = Lines::new(stdin(), stdout(), MAX_MESSAGE);
-        let ended = match &self.trace {
-            Some(path) => serve(Tap::new(lines, recorder(path)?), settings, stop).await,
-            None => serve(lines, settings, stop).await,
+        let recorder = self.trace.as_deref().map(recorder).transpose()?;
+        let serving = async {
+            match recorder {
+                Some(recorder) => serve(Tap::new(lines, recorder), settings, stop).await,
+                None => serve(lines, settings, stop).await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = serving => ended,
+            never = trim.run() => match never {},
         };
         tracing::info!(%ended, "done");
         Ok(())

@@ -129,7 +129,7 @@ impl Args {
         });
         tokio::select! {
             () = stop => {}
-            () = trim.run() => {}
+            never = trim.run() => match never {},
         }
         server.stop().await;
         // The last events get a moment to be read.

@@ -20,6 +20,9 @@ impl Actor {
                 Answer::Stopped(response) => responder.reply(&response),
                 Answer::Failed(error) => responder.error(&error),
             }
+            if let Some(on_rest) = &self.context().settings.on_rest {
+                on_rest();
+            }
         }
     }
 
