@@ -16,12 +16,11 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::Options;
+use crate::dialog::Question;
 use crate::stream::{
     Allow, AskUserQuestionInput, CanUseTool, DecisionClassification, Deny, Json, ModeUpdate,
     PermissionDestination, PermissionMode, PermissionResult, PermissionUpdate, ToolInput,
@@ -31,60 +30,19 @@ use crate::stream::{
 pub type Decision = PermissionResult;
 
 /// May this tool run? All that the CLI says about it is in [`CanUseTool`], to which this dereferences.
-#[derive(Debug, Clone)]
-pub struct PermissionRequest {
-    request_id: String,
-    request: Box<CanUseTool>,
-    withdrawn: CancellationToken,
-}
+pub type PermissionRequest = Question<CanUseTool>;
 
-impl Deref for PermissionRequest {
-    type Target = CanUseTool;
-
-    fn deref(&self) -> &CanUseTool {
-        &self.request
-    }
-}
-
-impl PermissionRequest {
-    /// A request, as a session makes it: for tests of a callback.
-    #[must_use]
-    pub fn new(request_id: impl Into<String>, request: CanUseTool) -> Self {
-        Self {
-            request_id: request_id.into(),
-            request: Box::new(request),
-            withdrawn: CancellationToken::new(),
-        }
-    }
-
-    pub(crate) fn withdrawn_by(mut self, withdrawn: CancellationToken) -> Self {
-        self.withdrawn = withdrawn;
-        self
-    }
-
-    /// The id of the question; the same question in the stream of messages has it too.
-    #[must_use]
-    pub fn request_id(&self) -> &str {
-        &self.request_id
-    }
-
-    /// Fires when the CLI no longer wants an answer (an interrupt). The callback itself is dropped then: this is for whoever it
-    /// has handed the question to.
-    #[must_use]
-    pub fn withdrawn(&self) -> &CancellationToken {
-        &self.withdrawn
-    }
-
+impl Question<CanUseTool> {
     /// The tool and its input, typed.
     #[must_use]
     pub fn tool(&self) -> ToolInput {
-        ToolInput::of(&self.request.tool_name, &self.request.input)
+        ToolInput::of(&self.tool_name, &self.input)
     }
 
     /// Yes, as it is.
     #[must_use]
     pub fn allow(&self) -> Decision {
-        self.allow_with(self.request.input.clone())
+        self.allow_with(self.input.clone())
     }
 
     /// Yes, but with this input in place of the model's.
@@ -100,7 +58,7 @@ impl PermissionRequest {
     /// Yes, now and ever after: with the rules that the CLI itself suggests. Without a suggestion it is a plain yes.
     #[must_use]
     pub fn allow_always(&self) -> Decision {
-        let suggestions = self.request.permission_suggestions.clone().unwrap_or_default();
+        let suggestions = self.permission_suggestions.clone().unwrap_or_default();
         if suggestions.is_empty() { self.allow() } else { self.allow_and_update(suggestions) }
     }
 
@@ -108,7 +66,7 @@ impl PermissionRequest {
     #[must_use]
     pub fn allow_and_update(&self, updates: Vec<PermissionUpdate>) -> Decision {
         Decision::Allow(Allow {
-            updated_input: Some(self.request.input.clone()),
+            updated_input: Some(self.input.clone()),
             updated_permissions: Some(updates),
             decision_classification: Some(DecisionClassification::UserPermanent),
             ..Default::default()
@@ -148,7 +106,7 @@ impl PermissionRequest {
     /// The answers to the model's questions: for each question's text a label or free text.
     #[must_use]
     pub fn answer(&self, answers: &BTreeMap<String, String>) -> Decision {
-        let mut input = self.request.input.value();
+        let mut input = self.input.value();
         if let Value::Object(fields) = &mut input {
             fields.insert(
                 "answers".into(),
