@@ -12,7 +12,8 @@ use crate::stream::{Elicitation, Json, Request, RequestUserDialog, reply};
 #[derive(Debug, Clone)]
 pub struct Question<T> {
     request_id: String,
-    about: T,
+    /// Boxed: questions are large, and are passed on.
+    about: Box<T>,
     withdrawn: CancellationToken,
 }
 
@@ -28,7 +29,7 @@ impl<T> Question<T> {
     /// A question, as a session makes it: for tests of a callback.
     #[must_use]
     pub fn new(request_id: impl Into<String>, about: T) -> Self {
-        Self { request_id: request_id.into(), about, withdrawn: CancellationToken::new() }
+        Self { request_id: request_id.into(), about: Box::new(about), withdrawn: CancellationToken::new() }
     }
 
     pub(crate) fn withdrawn_by(mut self, withdrawn: CancellationToken) -> Self {
@@ -52,7 +53,7 @@ impl<T> Question<T> {
     /// What it is about, without the rest.
     #[must_use]
     pub fn into_inner(self) -> T {
-        self.about
+        *self.about
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub use crate::install::Availability;
-use crate::install::{self, run};
+use crate::install::{self};
 use crate::model::Model;
 
 /// The versions that the tests run, oldest first. They differ, so both count.
@@ -59,19 +59,37 @@ impl Cli {
     }
 }
 
+/// Which `claude` a scenario runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// `oarlock script`.
+    Scripted,
+    /// The oldest real CLI.
+    Oldest,
+    /// The newest real CLI.
+    Newest,
+}
+
+impl Program {
+    /// The version of a real CLI.
+    pub fn version(self) -> Option<&'static str> {
+        match self {
+            Self::Scripted => None,
+            Self::Oldest => Some(VERSIONS[0]),
+            Self::Newest => Some(VERSIONS[1]),
+        }
+    }
+
+    /// Its name in a table.
+    pub fn name(self) -> &'static str {
+        self.version().unwrap_or("scripted")
+    }
+}
+
 /// Downloads beside the final place and moves the result there in one step.
 fn download(store: &Path, version: &str) -> Result<()> {
     let scratch = TempDir::with_prefix_in(".unpack-", store)?;
-    run(Command::new("npm")
-        .args(["pack", "--silent", &format!("{PACKAGE}@{version}"), "--pack-destination"])
-        .arg(scratch.path())
-        .current_dir(scratch.path()))?;
-    let archive = fs::read_dir(scratch.path())?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "tgz"))
-        .context("npm pack left no archive")?;
-    run(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(scratch.path()))?;
-    let package = scratch.path().join("package");
+    let package = install::npm_pack(&format!("{PACKAGE}@{version}"), scratch.path())?;
     let manifest: Value = serde_json::from_slice(&fs::read(package.join("package.json"))?)?;
     ensure!(manifest["version"] == version, "the package says it is {}", manifest["version"]);
     ensure!(package.join("claude").is_file(), "the package has no program `claude`");
@@ -145,6 +163,14 @@ impl Sandbox {
         fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         Ok(path)
+    }
+
+    /// Makes `claude` the scripted CLI of `oarlock`, with this script.
+    pub fn play(&self, oarlock: &Path, script: &str) -> Result<()> {
+        let file = self.root().join("script.toml");
+        fs::write(&file, script)?;
+        let claude = self.bin.join("claude");
+        install::run(Command::new(oarlock).arg("script").arg(&file).arg("--as").arg(claude))
     }
 
     /// Writes a file below the working directory and returns its path.

@@ -2,11 +2,11 @@
 //! processes and in spite of hiccups.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 const ATTEMPTS: u32 = 4;
 
@@ -58,6 +58,33 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     if !output.status.success() {
         bail!("{command:?} failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
+    Ok(())
+}
+
+/// Brings an npm package (`name@version`) into `scratch` as it was published, without what it needs. Gives its folder.
+pub(crate) fn npm_pack(package: &str, scratch: &Path) -> Result<PathBuf> {
+    run(Command::new("npm")
+        .args(["pack", "--silent", package, "--pack-destination"])
+        .arg(scratch)
+        .current_dir(scratch))?;
+    let archive = fs::read_dir(scratch)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|extension| extension == "tgz"))
+        .context("npm pack left no archive")?;
+    run(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(scratch))?;
+    Ok(scratch.join("package"))
+}
+
+/// Installs npm packages, with what they need, into a folder of their own. `proof` is a file that must be there then.
+pub(crate) fn npm_install(folder: &Path, arguments: &[&str], proof: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    // A manifest of its own, or npm would look for one in the folders above.
+    fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
+    run(Command::new("npm")
+        .args(["install", "--silent", "--no-audit", "--no-fund"])
+        .args(arguments)
+        .current_dir(folder))?;
+    ensure!(proof.is_file(), "npm install left no {}", proof.display());
     Ok(())
 }
 

@@ -32,11 +32,11 @@ use libtest_mimic::Trial;
 use oarlock_testkit::acp::peers::Peer;
 use oarlock_testkit::acp::schema::{self, Schemas};
 use oarlock_testkit::cage;
-use oarlock_testkit::cli::Cli;
+use oarlock_testkit::cli::{Cli, Program};
 use oarlock_testkit::install::Availability;
 use oarlock_testkit::report::{self, Times};
 
-use stage::{Program, Stage};
+use stage::Stage;
 
 /// In which cells a scenario runs.
 #[derive(Clone, Copy, PartialEq)]

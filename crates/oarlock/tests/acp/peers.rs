@@ -7,12 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use oarlock_testkit::acp::Abilities;
 use oarlock_testkit::acp::peers::Peer;
+use oarlock_testkit::cli::Program;
 use oarlock_testkit::model::{Script, hold, text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::stage::{Program, Stage};
+use crate::stage::Stage;
 use crate::turns::text_of;
 
 /// The package of the Rust client. It is no part of the workspace: it would turn on features of our dependencies.

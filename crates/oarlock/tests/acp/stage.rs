@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use oarlock_testkit::acp::laws::{self, Facts};
 use oarlock_testkit::acp::schema::Schemas;
 use oarlock_testkit::acp::{Abilities, Client, Ended};
-use oarlock_testkit::cli::{Cli, Sandbox, VERSIONS};
+use oarlock_testkit::cli::{Cli, Program, Sandbox};
 use oarlock_testkit::model::{Model, Script, text, tool};
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
@@ -23,30 +23,6 @@ pub(crate) const SLEEP: &str = "touch started; sleep 4711; true";
 /// Whether that command runs.
 pub(crate) fn sleeps(stage: &Stage) -> Result<bool> {
     Ok(stage.sandbox.processes()?.iter().any(|line| line.starts_with("sleep 4711")))
-}
-
-/// Which `claude`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// `oarlock script`.
-    Scripted,
-    Oldest,
-    Newest,
-}
-
-impl Program {
-    /// The version of a real CLI.
-    pub(crate) fn version(self) -> Option<&'static str> {
-        match self {
-            Self::Scripted => None,
-            Self::Oldest => Some(VERSIONS[0]),
-            Self::Newest => Some(VERSIONS[1]),
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        self.version().unwrap_or("scripted")
-    }
 }
 
 /// A scenario's surroundings.
@@ -253,14 +229,7 @@ impl Stage {
 
     /// Makes `claude` play a script of the scripted CLI.
     pub(crate) fn play(&self, script: &str) -> Result<()> {
-        let file = self.sandbox.root().join("script.toml");
-        std::fs::write(&file, script)?;
-        let written = std::process::Command::new(env!("CARGO_BIN_EXE_oarlock"))
-            .args(["script".as_ref(), file.as_os_str(), "--as".as_ref()])
-            .arg(self.sandbox.bin().join("claude"))
-            .output()?;
-        ensure!(written.status.success(), "oarlock script: {}", String::from_utf8_lossy(&written.stderr));
-        Ok(())
+        self.sandbox.play(Path::new(env!("CARGO_BIN_EXE_oarlock")), script)
     }
 
     /// Makes `claude` the scripted CLI with all scripts of the model, where no CLI is there.

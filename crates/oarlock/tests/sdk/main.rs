@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use oarlock_testkit::cage;
-use oarlock_testkit::cli::Cli;
+use oarlock_testkit::cli::{Cli, Program};
 use oarlock_testkit::install::Availability;
 use oarlock_testkit::report::{self, Times};
 use oarlock_testkit::sdk;
@@ -92,7 +92,7 @@ fn missing(target: &Path, cells: &[(Arc<Scenario>, Cell)]) -> Result<Option<Stri
             return Ok(Some(why));
         }
     }
-    for program in [scenario::Program::Newest, scenario::Program::Oldest] {
+    for program in [Program::Newest, Program::Oldest] {
         if let Some(version) = program.version()
             && cells.iter().any(|(_, cell)| cell.program == program)
             && let Availability::Missing(why) = Cli::obtain(&target.join("claude-cli"), version)?

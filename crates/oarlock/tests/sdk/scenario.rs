@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use oarlock_testkit::cli::VERSIONS;
+use oarlock_testkit::cli::Program;
 use oarlock_testkit::model::Script;
 use serde_json::Value;
 
@@ -15,26 +15,6 @@ pub(crate) enum Sdk {
     Ours,
     Python,
     TypeScript,
-}
-
-/// Which `claude`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// `oarlock script`.
-    Scripted,
-    Oldest,
-    Newest,
-}
-
-impl Program {
-    /// The version of a real CLI.
-    pub(crate) fn version(self) -> Option<&'static str> {
-        match self {
-            Self::Scripted => None,
-            Self::Oldest => Some(VERSIONS[0]),
-            Self::Newest => Some(VERSIONS[1]),
-        }
-    }
 }
 
 /// One cell of the matrix.

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use oarlock_testkit::cli::{Cli, Sandbox};
+use oarlock_testkit::cli::{Cli, Program, Sandbox};
 use oarlock_testkit::model::{Model, Script};
 use oarlock_testkit::sdk;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 
 use crate::expect;
 use crate::plan::Plan;
-use crate::scenario::{Cell, Program, Scenario, Sdk};
+use crate::scenario::{Cell, Scenario, Sdk};
 
 /// How long a session may take. Waiting ends with the event, so this is only met by failures.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -120,14 +120,7 @@ impl<'a> Stage<'a> {
         for (name, path) in self.places()? {
             script = script.replace(name, &path);
         }
-        let file = self.sandbox.root().join("script.toml");
-        std::fs::write(&file, script)?;
-        let written = std::process::Command::new(env!("CARGO_BIN_EXE_oarlock"))
-            .args(["script".as_ref(), file.as_os_str(), "--as".as_ref()])
-            .arg(self.sandbox.bin().join("claude"))
-            .output()?;
-        ensure!(written.status.success(), "oarlock script: {}", String::from_utf8_lossy(&written.stderr));
-        Ok(())
+        self.sandbox.play(Path::new(env!("CARGO_BIN_EXE_oarlock")), &script)
     }
 
     /// Reads what the driver says until its summary.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::install::{self, Availability};
 
@@ -99,18 +99,8 @@ impl Peer {
                 )
             }
             Self::Acpx => {
-                fs::create_dir_all(folder)?;
-                // A manifest of its own, or npm would look for one in the folders above.
-                fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
-                install::run(
-                    Command::new("npm")
-                        .args(["install", "--silent", "--no-audit", "--no-fund"])
-                        .args([&format!("acpx@{ACPX_VERSION}"), NODE])
-                        .current_dir(folder),
-                )?;
                 let program = folder.join("node_modules/acpx/dist/cli.js");
-                ensure!(program.is_file(), "npm install left no {}", program.display());
-                Ok(())
+                install::npm_install(folder, &[&format!("acpx@{ACPX_VERSION}"), NODE], &program)
             }
             Self::Rust => {
                 let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::install::{self, Availability};
 
@@ -77,16 +77,7 @@ fn packages(folder: &Path, package: &str, proof: &Path) -> Result<Option<String>
             if folder.exists() {
                 fs::remove_dir_all(folder)?;
             }
-            fs::create_dir_all(folder)?;
-            // A manifest of its own, or npm would look for one in the folders above.
-            fs::write(folder.join("package.json"), r#"{"private": true}"#)?;
-            install::run(
-                Command::new("npm")
-                    .args(["install", "--silent", "--no-audit", "--no-fund", "--omit=optional"])
-                    .arg(package)
-                    .current_dir(folder),
-            )?;
-            ensure!(proof.is_file(), "npm install left no {}", proof.display());
+            install::npm_install(folder, &["--omit=optional", package], proof)?;
             Ok(fs::write(&seal, "")?)
         },
     )?;

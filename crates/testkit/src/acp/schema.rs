@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
@@ -14,7 +13,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::install::{self, Availability, run};
+use crate::install::{self, Availability};
 
 /// The version of `@agentclientprotocol/sdk`, which brings them.
 pub const VERSION: &str = "2.4.0";
@@ -44,16 +43,8 @@ pub fn obtain(target: &Path) -> Result<Availability<()>> {
 /// Downloads beside the final place and moves the result there in one step.
 fn download(target: &Path, folder: &Path) -> Result<()> {
     let scratch = TempDir::with_prefix_in(".unpack-", target)?;
-    run(Command::new("npm")
-        .args(["pack", "--silent", &format!("{PACKAGE}@{VERSION}"), "--pack-destination"])
-        .arg(scratch.path())
-        .current_dir(scratch.path()))?;
-    let archive = fs::read_dir(scratch.path())?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "tgz"))
-        .context("npm pack left no archive")?;
-    run(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(scratch.path()))?;
-    let schemas = scratch.path().join("package/schema/v1");
+    let package = install::npm_pack(&format!("{PACKAGE}@{VERSION}"), scratch.path())?;
+    let schemas = package.join("schema/v1");
     ensure!(schemas.join("schema.json").is_file(), "the package has no schema/v1/schema.json");
     fs::rename(&schemas, folder).context("failed to move the schemas into place")
 }
