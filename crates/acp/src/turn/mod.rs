@@ -8,6 +8,8 @@
 //! - a cancel: at once while it waits, else when the turn has ended, else when [the wait for that](Turns::give_up) is over;
 //! - the CLI's end, or the session's.
 //!
+//! What is said to a turn that runs is a prompt like any other, except that nobody waits for its answer.
+//!
 //! A turn that has started subagents in the background is not over for the client before they are: the answer is held until
 //! they have ended and the turn in which the CLI tells the model of it has, too. Commands in the background hold nothing.
 
@@ -58,6 +60,13 @@ struct Prompt {
     stage: Stage,
 }
 
+impl Prompt {
+    /// Does the CLI have it, and is no turn over that has read it?
+    fn is_there(&self) -> bool {
+        matches!(self.stage, Stage::Sent | Stage::GivenUp)
+    }
+}
+
 /// What a cancel asks for.
 #[derive(Debug, Default)]
 pub(crate) struct Cancel {
@@ -77,7 +86,7 @@ pub(crate) struct Turns {
     prompts: Vec<Prompt>,
     /// A turn runs.
     running: bool,
-    /// A cancel is under way, since the turn that runs.
+    /// A cancel is under way: a turn is to end, or the CLI has a message that it is not to read.
     cancelling: bool,
     /// Prompts that the running turn reads, as far as the CLI tells early.
     read: BTreeSet<String>,
@@ -123,6 +132,11 @@ impl Turns {
     /// Does a turn run?
     pub(crate) fn is_running(&self) -> bool {
         self.running
+    }
+
+    /// Does the CLI work on something, or have it to do?
+    pub(crate) fn is_busy(&self) -> bool {
+        self.running || self.prompts.iter().any(Prompt::is_there)
     }
 
     /// Is a cancel under way?
@@ -176,11 +190,11 @@ impl Turns {
             CommandState::Cancelled => self.withdrawn(uuid),
             // It comes after the result. A prompt that is still open then was read by no turn.
             CommandState::Completed if !self.running => {
-                let is_open = |prompt: &&Prompt| prompt.uuid == uuid && matches!(prompt.stage, Stage::Sent);
-                match self.prompts.iter().find(is_open) {
-                    Some(_) => self.answer(uuid, &Answer::stopped(StopReason::EndTurn)),
-                    None => Answers::new(),
-                }
+                let reason = if self.cancelling { StopReason::Cancelled } else { StopReason::EndTurn };
+                let is_open = |prompt: &Prompt| prompt.uuid == uuid && prompt.is_there();
+                let answers = self.take(is_open, &Answer::stopped(reason));
+                self.cancelling &= self.is_busy();
+                answers
             }
             _ => Answers::new(),
         }
@@ -194,15 +208,13 @@ impl Turns {
         let mut over: Vec<String> = end.answers.clone();
         if over.is_empty() && !is_self_started && (end.result.is_some() || self.cancelling) {
             // A CLI that does not tell answers the oldest.
-            let is_there = |prompt: &&Prompt| matches!(prompt.stage, Stage::Sent | Stage::GivenUp);
-            let oldest = self.prompts.iter().find(is_there);
+            let oldest = self.prompts.iter().find(|prompt| prompt.is_there());
             over.extend(oldest.map(|prompt| prompt.uuid.clone()));
         }
         if self.cancelling {
             outcome = cancelled(end);
             // What no turn has read is still to be taken back, or to be interrupted when its turn begins.
-            let is_left =
-                |prompt: &Prompt| matches!(prompt.stage, Stage::Sent) && !over.contains(&prompt.uuid);
+            let is_left = |prompt: &Prompt| prompt.is_there() && !over.contains(&prompt.uuid);
             self.cancelling = self.prompts.iter().any(is_left);
         } else if !self.subagents.is_empty() && matches!(outcome, Answer::Stopped(_)) {
             self.prompts.retain_mut(|prompt| {
@@ -262,9 +274,8 @@ impl Turns {
                 Stage::Held(answer) => cancel.answers.push((prompt.uuid.clone(), as_cancelled(answer))),
             }
         }
-        self.prompts.retain(|prompt| matches!(prompt.stage, Stage::Sent | Stage::GivenUp));
-        let is_sent = |prompt: &Prompt| matches!(prompt.stage, Stage::Sent);
-        cancel.interrupt = self.running || self.prompts.iter().any(is_sent);
+        self.prompts.retain(Prompt::is_there);
+        cancel.interrupt = self.is_busy();
         cancel.tasks = std::mem::take(&mut self.subagents).into_iter().collect();
         self.cancelling |= cancel.interrupt;
         cancel
@@ -273,17 +284,13 @@ impl Turns {
     /// The CLI has taken a message back, before any turn has read it.
     pub(crate) fn withdrawn(&mut self, uuid: &str) -> Answers {
         let answers = self.answer(uuid, &Answer::stopped(StopReason::Cancelled));
-        let is_sent = |prompt: &Prompt| matches!(prompt.stage, Stage::Sent);
-        if !self.running && !self.prompts.iter().any(is_sent) {
-            // No turn will end any more: there is none.
-            self.cancelling = false;
-        }
+        // When there is no turn, none will end any more.
+        self.cancelling &= self.is_busy();
         answers
     }
 
-    /// The CLI takes too long to stop: the client gets its answers now.
+    /// The CLI takes too long to stop: the client gets its answers now. The cancel goes on until the CLI has let go of all.
     pub(crate) fn give_up(&mut self) -> Answers {
-        self.cancelling = self.running;
         let answer = Answer::stopped(StopReason::Cancelled);
         let mut answers = self.take(|prompt| matches!(prompt.stage, Stage::Held(_)), &answer);
         for prompt in self.prompts.iter_mut().filter(|prompt| matches!(prompt.stage, Stage::Sent)) {

@@ -224,6 +224,23 @@ fn a_cli_that_does_not_stop_is_not_waited_for() {
 }
 
 #[test]
+fn a_cli_that_does_not_begin_is_not_sent_more() {
+    let mut turns = Turns::default();
+    sent(&mut turns, "a");
+    turns.cancel();
+    assert_eq!(reasons(turns.give_up()), [("a".into(), StopReason::Cancelled)]);
+    assert!(turns.is_cancelling() && !turns.may_send(), "it may yet begin with what was cancelled");
+    turns.prompt("b");
+    turns.follow(&Event::TurnStarted);
+    assert!(turns.follow(&ended(&["a"], success())).is_empty(), "answered already");
+    assert!(turns.may_send());
+    sent(&mut turns, "b");
+    turns.cancel();
+    turns.give_up();
+    assert!(turns.withdrawn("b").is_empty() && turns.may_send(), "it has let go");
+}
+
+#[test]
 fn caa_336_a_turn_is_over_when_its_subagents_are_and_the_model_has_heard_of_it() {
     let mut turns = Turns::default();
     sent(&mut turns, "a");
