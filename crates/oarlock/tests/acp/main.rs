@@ -137,6 +137,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_1132_cline_14251_a_rate_limit_is_told_once Fake,
         harnss_14_without_a_home_prompts_are_answered Fake,
         a_payload_is_sent_once Real,
+        another_agent_answers_the_next_prompt Both,
     }
     tools {
         read Any,

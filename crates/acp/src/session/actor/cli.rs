@@ -34,6 +34,7 @@ impl Actor {
             }
             options.connect().await
         };
+        self.has_begun = false;
         self.cli = Cli::Starting(start.boxed());
     }
 
@@ -188,7 +189,7 @@ impl Actor {
 
     /// Starts the CLI anew when it was asked for with other words, and has nothing to do.
     pub(super) fn renew(&mut self) {
-        if !self.is_at_rest() {
+        if self.wanted.is_none() || !self.is_at_rest() {
             return;
         }
         if let Some(request) = self.wanted.take() {

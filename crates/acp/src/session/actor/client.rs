@@ -146,6 +146,11 @@ impl Actor {
             Err(error) => return responder.error(&error),
         };
         match &self.cli {
+            // A CLI may hold on to the agent that it began with, whatever it is told later: only another one has another.
+            Cli::On { .. } if matches!(order, Order::Agent(_)) && self.has_begun => {
+                self.wanted.get_or_insert(self.request.clone());
+                self.chosen(&order, whole, responder);
+            }
             Cli::On { session, .. } => self.carry_out(&session.clone(), order, whole, responder),
             Cli::Starting(_) => self.orders.push((order, whole, responder)),
             // It is started with it.

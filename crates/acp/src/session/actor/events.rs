@@ -65,6 +65,7 @@ impl Actor {
             Event::TurnStarted => {
                 self.unread.clear();
                 self.is_second_try = false;
+                self.has_begun = true;
             }
             Event::MessageState { uuid, state } if *state != CommandState::Queued => {
                 self.unread.retain(|user| user.uuid.as_ref() != Some(uuid));

@@ -131,6 +131,8 @@ pub(super) struct Actor {
     cli_session: String,
     /// The CLI that starts is to go on with a conversation.
     resumes: bool,
+    /// The CLI has begun a turn.
+    has_begun: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
     died: Option<String>,
     choices: Choices,
@@ -194,6 +196,7 @@ impl Actor {
             wanted: None,
             cli_session: id,
             resumes: false,
+            has_begun: false,
             died: None,
             choices: Choices::default(),
             cache: None,
