@@ -16,7 +16,9 @@
 use std::collections::BTreeSet;
 
 use oarlock_agent::reduce::{ApiFailure, Event, TaskChange, TurnEnd};
-use oarlock_agent::stream::{self, CommandState, ResultKind, TaskType, TerminalReason};
+use oarlock_agent::stream::{
+    self, CommandState, Message, ResultKind, SessionState, System, TaskType, TerminalReason,
+};
 use oarlock_proto::acp::{PromptResponse, StopReason, Usage};
 use oarlock_proto::jsonrpc::ErrorObject;
 use serde_json::{Map, Value, json};
@@ -90,6 +92,8 @@ pub(crate) struct Turns {
     cancelling: bool,
     /// Prompts that the running turn reads, as far as the CLI tells early.
     read: BTreeSet<String>,
+    /// The CLI has gone to work since it was sent something.
+    is_awake: bool,
     /// Why the API failed in this turn.
     failure: Option<ApiFailure>,
     /// Subagents that were started by a turn whose prompt is open, and have not ended.
@@ -113,6 +117,7 @@ impl Turns {
     pub(crate) fn sent(&mut self, uuid: &str) {
         if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.uuid == uuid) {
             prompt.stage = Stage::Sent;
+            self.is_awake = false;
         }
     }
 
@@ -176,9 +181,29 @@ impl Turns {
                 }
             }
             Event::TurnEnded(end) => return self.end_turn(end),
+            Event::Other(message) => {
+                if let Message::System(System::SessionStateChanged(changed)) = &**message {
+                    return self.follow_state(&changed.state);
+                }
+            }
             _ => {}
         }
         Answers::new()
+    }
+
+    /// An interrupt can hit a message on its way into its turn. Some CLIs then say nothing but that they are done.
+    fn follow_state(&mut self, state: &SessionState) -> Answers {
+        match state {
+            SessionState::Idle if self.cancelling && !self.running && self.is_awake => {
+                self.cancelling = false;
+                self.take(Prompt::is_there, &Answer::stopped(StopReason::Cancelled))
+            }
+            SessionState::Idle => Answers::new(),
+            _ => {
+                self.is_awake = true;
+                Answers::new()
+            }
+        }
     }
 
     fn follow_message(&mut self, uuid: &str, state: &CommandState) -> Answers {

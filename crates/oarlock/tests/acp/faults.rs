@@ -280,14 +280,15 @@ pub(crate) async fn a_cli_that_babbles_lives_on(stage: Stage) -> Result<()> {
 
 /// A prompt that the CLI has and has not begun is not begun because its session is closed.
 pub(crate) async fn a_closed_session_begins_nothing(stage: Stage) -> Result<()> {
-    dumb(&stage, &format!("[ -n \"$told\" ] && touch {}", stage.path("ran")))?;
+    dumb(&stage, &format!("[ -n \"$told\" ] && sleep 0.3 && touch {}", stage.path("ran")))?;
     let (client, session) = stage.open(Abilities::Zed).await?;
     let id = client.ask(&session, "one").await?;
-    // It has the prompt when it has been asked something after it.
+    // It gives no sign that it has the prompt.
     tokio::time::sleep(Duration::from_millis(300)).await;
     client.call("session/close", json!({"sessionId": session})).await?.result()?;
     ensure!(client.answered(&id).await?.stop_reason()? == "cancelled");
     stage.end(client).await?;
+    tokio::time::sleep(Duration::from_millis(400)).await;
     ensure!(stage.read("ran").is_none(), "what was cancelled was done");
     Ok(())
 }

@@ -53,8 +53,22 @@ impl Actor {
         user.uuid = Some(uuid);
         self.waiting.push_back(user);
         self.start();
+        self.send_waiting();
         let outcome = if is_running { "injected" } else { "startedNewTurn" };
-        responder.reply(&json!({ "outcome": outcome }));
+        let handed_over = self.handed_over();
+        self.tasks.spawn(async move {
+            let _ = timeout(STOP, handed_over).await;
+            responder.reply(&json!({ "outcome": outcome }));
+        });
+    }
+
+    /// Done when the CLI has been given all that was sent to it, or when there is no CLI.
+    fn handed_over(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (mark, marked) = oneshot::channel();
+        if let Cli::On { outgoing, .. } = &self.cli {
+            let _ = outgoing.try_send(Outgoing::Mark(mark));
+        }
+        marked.map(drop)
     }
 
     /// Sends what waits, as far as the CLI takes it.
@@ -74,7 +88,7 @@ impl Actor {
             if !self.turns.is_running() {
                 self.muted = false;
             }
-            permit.send(user);
+            permit.send(Outgoing::Message(Box::new(user)));
         }
     }
 
@@ -132,7 +146,12 @@ impl Actor {
         W: Future<Output = ()> + Send + 'static,
     {
         let Cli::On { session, .. } = &self.cli else { return };
-        let (work, notes) = (work(session.clone()), self.notes.clone());
+        // What is to be taken back must be there first.
+        let work = self.handed_over().then({
+            let work = work(session.clone());
+            |()| work
+        });
+        let notes = self.notes.clone();
         self.interrupts += 1;
         self.tasks.spawn(async move {
             let _ = timeout(STOP_OR_DIE, work).await;

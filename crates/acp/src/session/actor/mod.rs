@@ -83,7 +83,14 @@ enum Cli {
     /// It starts.
     Starting(BoxFuture<'static, Started>),
     /// It runs.
-    On { session: Session, events: Events, outgoing: mpsc::Sender<User> },
+    On { session: Session, events: Events, outgoing: mpsc::Sender<Outgoing> },
+}
+
+/// What is on its way to the CLI.
+enum Outgoing {
+    Message(Box<User>),
+    /// All that was before it has been handed over.
+    Mark(oneshot::Sender<()>),
 }
 
 /// What wakes the actor.
@@ -510,8 +517,15 @@ impl Actor {
 }
 
 /// Hands messages to the CLI one by one: it may be slow to take them.
-async fn send_all(session: Session, mut messages: mpsc::Receiver<User>) {
-    while let Some(user) = messages.recv().await {
+async fn send_all(session: Session, mut outgoing: mpsc::Receiver<Outgoing>) {
+    while let Some(next) = outgoing.recv().await {
+        let user = match next {
+            Outgoing::Message(user) => *user,
+            Outgoing::Mark(mark) => {
+                let _ = mark.send(());
+                continue;
+            }
+        };
         if let Err(error) = session.send(user).await {
             // The end of the session's messages tells the rest.
             return tracing::debug!(%error, "a message was not taken");
