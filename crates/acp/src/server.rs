@@ -139,10 +139,10 @@ impl Server {
                     });
                 }
             }
-            "session/new" => self.begin(&context, Begin::New, read(params)?, open)?,
-            "session/load" => self.begin(&context, Begin::Load, read(params)?, open)?,
-            "session/resume" => self.begin(&context, Begin::Resume, read(params)?, open)?,
-            "session/fork" => self.fork(&context, read(params)?, open)?,
+            "session/new" => self.begin(&context, Begin::New, read(params)?, open, tasks)?,
+            "session/load" => self.begin(&context, Begin::Load, read(params)?, open, tasks)?,
+            "session/resume" => self.begin(&context, Begin::Resume, read(params)?, open, tasks)?,
+            "session/fork" => self.fork(&context, read(params)?, open, tasks)?,
             "session/list" => {
                 let request: ListSessionsRequest = read(params)?;
                 background(tasks, open, move || history::list(&context, &request));
@@ -255,6 +255,7 @@ impl Server {
         begin: Begin,
         request: SetupRequest,
         open: &mut Option<Responder>,
+        tasks: &mut Tasks,
     ) -> Done {
         check_cwd(&request.cwd)?;
         let id = match (begin, &request.session_id) {
@@ -272,11 +273,19 @@ impl Server {
         let Some(responder) = open.take() else { return Ok(()) };
         let handle =
             Handle::start(context.clone(), id.clone(), begin, request, transcript, responder, &self.tasks);
+        // When the client says no more, what it has asked is still answered.
+        tasks.add(handle.over());
         self.sessions.insert(id, handle);
         Ok(())
     }
 
-    fn fork(&mut self, context: &Arc<Context>, request: SetupRequest, open: &mut Option<Responder>) -> Done {
+    fn fork(
+        &mut self,
+        context: &Arc<Context>,
+        request: SetupRequest,
+        open: &mut Option<Responder>,
+        tasks: &mut Tasks,
+    ) -> Done {
         check_cwd(&request.cwd)?;
         let Some(of) = &request.session_id else {
             return Err(ErrorObject::invalid_params("sessionId: missing field"));
@@ -284,7 +293,7 @@ impl Server {
         let at = request.meta.as_ref().and_then(|meta| meta.get("messageId")?.as_str());
         let id = history::fork(context, of, &request.cwd, at)?;
         let request = SetupRequest { session_id: Some(id), ..request };
-        self.begin(context, Begin::Fork, request, open)
+        self.begin(context, Begin::Fork, request, open, tasks)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::context::{Asker, Context};
 
 /// An MCP server asks the user.
 pub(crate) async fn elicitation(asker: &Asker, request: Elicitation) -> Reply {
-    let cancelled = Reply { action: ElicitationAction::Cancel, ..Default::default() };
+    let cancelled = no_elicitation();
     let server = request.display_name.as_ref().unwrap_or(&request.mcp_server_name);
     let Some(mode) = mode(asker, &request) else {
         tracing::warn!(server, "a question of an MCP server cannot be shown by this client");
@@ -45,6 +45,11 @@ pub(crate) async fn elicitation(asker: &Asker, request: Elicitation) -> Reply {
             cancelled
         }
     }
+}
+
+/// The answer to a server whose question is not answered.
+pub(crate) fn no_elicitation() -> Reply {
+    Reply { action: ElicitationAction::Cancel, ..Default::default() }
 }
 
 /// The server has what it wanted from an address: the client may close what it shows.

@@ -31,7 +31,7 @@ use menu::Choice;
 use scope::Place;
 
 pub(crate) use dialog::{KINDS as DIALOGS, dialog};
-pub(crate) use form::{elicitation, elicitation_complete};
+pub(crate) use form::{elicitation, elicitation_complete, no_elicitation};
 
 /// What the session knows that a question depends on.
 #[derive(Debug, Clone, Default)]
@@ -68,11 +68,16 @@ pub(crate) async fn permission(
     settle(request, menu::ask(asker, tool_call, offers).await)
 }
 
+/// The decision about a call of a turn that the user has cancelled.
+pub(crate) fn cancelled(request: &PermissionRequest) -> Decision {
+    request.deny_and_interrupt("The user stopped the turn before this call ran.")
+}
+
 /// The decision that a choice comes to.
 fn settle(request: &PermissionRequest, choice: Choice<Decision>) -> Decision {
     match choice {
         Choice::Made(decision) => decision,
-        Choice::Cancelled => request.deny_and_interrupt("The user stopped the turn before this call ran."),
+        Choice::Cancelled => cancelled(request),
         Choice::Failed(why) => {
             tracing::warn!(tool = request.tool_name, why, "the user could not be asked");
             request.deny(format!("The user could not be asked ({why}), so this call was not made."))

@@ -23,6 +23,8 @@ pub(crate) use known::Known;
 
 /// The value that stands for no choice.
 const DEFAULT: &str = "default";
+/// The CLI's own agent.
+const OWN_AGENT: &str = "claude";
 
 /// What can be chosen in a session, and what is chosen.
 #[derive(Debug, Clone, Default)]
@@ -364,10 +366,12 @@ impl Choices {
             // Older CLIs have no flag for it.
             options = options.settings(json!({ "fastMode": is_on }));
         }
-        match self.agent.as_deref() {
-            Some(agent) if agent != DEFAULT => options.agent(agent),
-            _ => options,
-        }
+        let Some(agent) = self.agent.as_deref() else { return options };
+        // A conversation that is gone on with brings its agent along, unless another is named. Newer CLIs also keep the
+        // words that it began with, and so the agent, unless they are told not to.
+        let settings = || self.known.defaults.as_ref()?.agent.as_deref();
+        let agent = if agent == DEFAULT { settings().unwrap_or(OWN_AGENT) } else { agent };
+        options.agent(agent).system_prompt_snapshot(false)
     }
 
     // ---- commands
@@ -391,7 +395,7 @@ impl Order {
     /// Tells a running CLI.
     ///
     /// Effort, fast mode and agent are settings of the session, and `null` takes one back. A CLI of 2.1.325 holds on to
-    /// the agent that its first prompt went to, whatever it is told later.
+    /// the agent that its first prompt went to, whatever it is told later: then another CLI is started.
     pub(crate) async fn carry_out(&self, session: &Session) -> Result<(), Error> {
         let or_null = |word: &str| Some(word.to_owned()).filter(|word| word != DEFAULT);
         match self {

@@ -74,22 +74,29 @@ pub(super) fn options(
 }
 
 fn with_questions(options: Options, asker: &Asker, gate: &Gate, notes: &mpsc::Sender<Note>) -> Options {
-    let (gate, notes, to_ask) = (gate.clone(), notes.clone(), asker.clone());
+    let to_ask = (gate.clone(), notes.clone(), asker.clone());
     let options = options.can_use_tool(move |request| {
-        let (gate, notes, asker) = (gate.clone(), notes.clone(), to_ask.clone());
+        let (gate, notes, asker) = to_ask.clone();
         async move {
-            let situation = gate.shown(request.request_id()).await;
-            let decision = ask::permission(&asker, &request, &situation).await;
+            let asked = async {
+                let situation = gate.shown(request.request_id()).await?;
+                Some(ask::permission(&asker, &request, &situation).await)
+            };
+            let decision = gate.unless_cancelled(asked).await.flatten();
+            let decision = decision.unwrap_or_else(|| ask::cancelled(&request));
             if matches!(decision, Decision::Allow(_)) {
                 let _ = notes.send(Note::Allowed(request.tool_use_id.clone())).await;
             }
             decision
         }
     });
-    let to_ask = asker.clone();
+    let to_ask = (gate.clone(), asker.clone());
     let options = options.on_elicitation(move |request| {
-        let asker = to_ask.clone();
-        async move { ask::elicitation(&asker, request.into_inner()).await }
+        let (gate, asker) = to_ask.clone();
+        async move {
+            let answer = gate.unless_cancelled(ask::elicitation(&asker, request.into_inner())).await;
+            answer.unwrap_or_else(ask::no_elicitation)
+        }
     });
     if !asker.client().shows_forms() {
         return options;

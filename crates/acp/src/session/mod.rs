@@ -115,6 +115,11 @@ impl Handle {
         Self { commands, close, over }
     }
 
+    /// Waits until it is over, and has answered all that was asked of it.
+    pub(crate) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.over.clone().cancelled_owned()
+    }
+
     /// Is it over, by itself?
     pub(crate) fn is_over(&self) -> bool {
         self.over.is_cancelled()
@@ -147,8 +152,8 @@ impl Handle {
 
     /// Ends it, and waits until its CLI is gone.
     pub(crate) fn end(self) -> impl Future<Output = ()> + Send + 'static {
-        let over = self.over.clone();
+        let over = self.over();
         self.close(None);
-        async move { over.cancelled().await }
+        over
     }
 }

@@ -139,6 +139,22 @@ impl Screen {
         }
     }
 
+    /// Does an update of another pass end a call that is at work here?
+    pub(crate) fn is_premature(&self, update: &SessionUpdate) -> bool {
+        let SessionUpdate::ToolCallUpdate(call) = update else { return false };
+        let is_end = matches!(call.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed));
+        is_end && self.calls.contains_key(&call.tool_call_id)
+    }
+
+    /// The client was shown the session from its transcript, which does not tell that calls are at work.
+    pub(crate) fn tell_at_work(&mut self) {
+        let is_at_work = |call: &&Call| call.status == ToolCallStatus::InProgress;
+        for call in self.calls.values().filter(is_at_work) {
+            let (id, status) = (call.tool.id.clone(), Some(ToolCallStatus::InProgress));
+            self.queue.update(ToolCall { tool_call_id: id, status, ..ToolCall::default() });
+        }
+    }
+
     /// Takes the updates that are ready to be sent.
     pub(crate) fn take(&mut self) -> Vec<SessionUpdate> {
         self.queue.take()

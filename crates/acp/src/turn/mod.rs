@@ -8,13 +8,17 @@
 //! - a cancel: at once while it waits, else when the turn has ended, else when [the wait for that](Turns::give_up) is over;
 //! - the CLI's end, or the session's.
 //!
+//! What is said to a turn that runs is a prompt like any other, except that nobody waits for its answer.
+//!
 //! A turn that has started subagents in the background is not over for the client before they are: the answer is held until
 //! they have ended and the turn in which the CLI tells the model of it has, too. Commands in the background hold nothing.
 
 use std::collections::BTreeSet;
 
 use oarlock_agent::reduce::{ApiFailure, Event, TaskChange, TurnEnd};
-use oarlock_agent::stream::{self, CommandState, ResultKind, TaskType, TerminalReason};
+use oarlock_agent::stream::{
+    self, CommandState, Message, ResultKind, SessionState, System, TaskType, TerminalReason,
+};
 use oarlock_proto::acp::{PromptResponse, StopReason, Usage};
 use oarlock_proto::jsonrpc::ErrorObject;
 use serde_json::{Map, Value, json};
@@ -58,6 +62,13 @@ struct Prompt {
     stage: Stage,
 }
 
+impl Prompt {
+    /// Does the CLI have it, and is no turn over that has read it?
+    fn is_there(&self) -> bool {
+        matches!(self.stage, Stage::Sent | Stage::GivenUp)
+    }
+}
+
 /// What a cancel asks for.
 #[derive(Debug, Default)]
 pub(crate) struct Cancel {
@@ -77,10 +88,12 @@ pub(crate) struct Turns {
     prompts: Vec<Prompt>,
     /// A turn runs.
     running: bool,
-    /// A cancel is under way, since the turn that runs.
+    /// A cancel is under way: a turn is to end, or the CLI has a message that it is not to read.
     cancelling: bool,
     /// Prompts that the running turn reads, as far as the CLI tells early.
     read: BTreeSet<String>,
+    /// The CLI has gone to work since it was sent something.
+    is_awake: bool,
     /// Why the API failed in this turn.
     failure: Option<ApiFailure>,
     /// Subagents that were started by a turn whose prompt is open, and have not ended.
@@ -104,6 +117,7 @@ impl Turns {
     pub(crate) fn sent(&mut self, uuid: &str) {
         if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.uuid == uuid) {
             prompt.stage = Stage::Sent;
+            self.is_awake = false;
         }
     }
 
@@ -123,6 +137,11 @@ impl Turns {
     /// Does a turn run?
     pub(crate) fn is_running(&self) -> bool {
         self.running
+    }
+
+    /// Does the CLI work on something, or have it to do?
+    pub(crate) fn is_busy(&self) -> bool {
+        self.running || self.prompts.iter().any(Prompt::is_there)
     }
 
     /// Is a cancel under way?
@@ -162,9 +181,29 @@ impl Turns {
                 }
             }
             Event::TurnEnded(end) => return self.end_turn(end),
+            Event::Other(message) => {
+                if let Message::System(System::SessionStateChanged(changed)) = &**message {
+                    return self.follow_state(&changed.state);
+                }
+            }
             _ => {}
         }
         Answers::new()
+    }
+
+    /// An interrupt can hit a message on its way into its turn. Some CLIs then say nothing but that they are done.
+    fn follow_state(&mut self, state: &SessionState) -> Answers {
+        match state {
+            SessionState::Idle if self.cancelling && !self.running && self.is_awake => {
+                self.cancelling = false;
+                self.take(Prompt::is_there, &Answer::stopped(StopReason::Cancelled))
+            }
+            SessionState::Idle => Answers::new(),
+            _ => {
+                self.is_awake = true;
+                Answers::new()
+            }
+        }
     }
 
     fn follow_message(&mut self, uuid: &str, state: &CommandState) -> Answers {
@@ -176,11 +215,11 @@ impl Turns {
             CommandState::Cancelled => self.withdrawn(uuid),
             // It comes after the result. A prompt that is still open then was read by no turn.
             CommandState::Completed if !self.running => {
-                let is_open = |prompt: &&Prompt| prompt.uuid == uuid && matches!(prompt.stage, Stage::Sent);
-                match self.prompts.iter().find(is_open) {
-                    Some(_) => self.answer(uuid, &Answer::stopped(StopReason::EndTurn)),
-                    None => Answers::new(),
-                }
+                let reason = if self.cancelling { StopReason::Cancelled } else { StopReason::EndTurn };
+                let is_open = |prompt: &Prompt| prompt.uuid == uuid && prompt.is_there();
+                let answers = self.take(is_open, &Answer::stopped(reason));
+                self.cancelling &= self.is_busy();
+                answers
             }
             _ => Answers::new(),
         }
@@ -194,15 +233,13 @@ impl Turns {
         let mut over: Vec<String> = end.answers.clone();
         if over.is_empty() && !is_self_started && (end.result.is_some() || self.cancelling) {
             // A CLI that does not tell answers the oldest.
-            let is_there = |prompt: &&Prompt| matches!(prompt.stage, Stage::Sent | Stage::GivenUp);
-            let oldest = self.prompts.iter().find(is_there);
+            let oldest = self.prompts.iter().find(|prompt| prompt.is_there());
             over.extend(oldest.map(|prompt| prompt.uuid.clone()));
         }
         if self.cancelling {
             outcome = cancelled(end);
             // What no turn has read is still to be taken back, or to be interrupted when its turn begins.
-            let is_left =
-                |prompt: &Prompt| matches!(prompt.stage, Stage::Sent) && !over.contains(&prompt.uuid);
+            let is_left = |prompt: &Prompt| prompt.is_there() && !over.contains(&prompt.uuid);
             self.cancelling = self.prompts.iter().any(is_left);
         } else if !self.subagents.is_empty() && matches!(outcome, Answer::Stopped(_)) {
             self.prompts.retain_mut(|prompt| {
@@ -262,9 +299,8 @@ impl Turns {
                 Stage::Held(answer) => cancel.answers.push((prompt.uuid.clone(), as_cancelled(answer))),
             }
         }
-        self.prompts.retain(|prompt| matches!(prompt.stage, Stage::Sent | Stage::GivenUp));
-        let is_sent = |prompt: &Prompt| matches!(prompt.stage, Stage::Sent);
-        cancel.interrupt = self.running || self.prompts.iter().any(is_sent);
+        self.prompts.retain(Prompt::is_there);
+        cancel.interrupt = self.is_busy();
         cancel.tasks = std::mem::take(&mut self.subagents).into_iter().collect();
         self.cancelling |= cancel.interrupt;
         cancel
@@ -273,17 +309,13 @@ impl Turns {
     /// The CLI has taken a message back, before any turn has read it.
     pub(crate) fn withdrawn(&mut self, uuid: &str) -> Answers {
         let answers = self.answer(uuid, &Answer::stopped(StopReason::Cancelled));
-        let is_sent = |prompt: &Prompt| matches!(prompt.stage, Stage::Sent);
-        if !self.running && !self.prompts.iter().any(is_sent) {
-            // No turn will end any more: there is none.
-            self.cancelling = false;
-        }
+        // When there is no turn, none will end any more.
+        self.cancelling &= self.is_busy();
         answers
     }
 
-    /// The CLI takes too long to stop: the client gets its answers now.
+    /// The CLI takes too long to stop: the client gets its answers now. The cancel goes on until the CLI has let go of all.
     pub(crate) fn give_up(&mut self) -> Answers {
-        self.cancelling = self.running;
         let answer = Answer::stopped(StopReason::Cancelled);
         let mut answers = self.take(|prompt| matches!(prompt.stage, Stage::Held(_)), &answer);
         for prompt in self.prompts.iter_mut().filter(|prompt| matches!(prompt.stage, Stage::Sent)) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use oarlock_agent::reduce::Task;
-use oarlock_agent::stream::{AssistantError, Origin, TaskStatus, TurnResult};
+use oarlock_agent::stream::{AssistantError, Origin, SessionStateChanged, TaskStatus, TurnResult};
 use proptest::prelude::*;
 
 use super::*;
@@ -221,6 +221,44 @@ fn a_cli_that_does_not_stop_is_not_waited_for() {
     assert!(!turns.may_send(), "its turn still runs");
     assert!(turns.follow(&ended(&["a"], success())).is_empty(), "answered already");
     assert!(turns.may_send());
+}
+
+#[test]
+fn a_cli_that_does_not_begin_is_not_sent_more() {
+    let mut turns = Turns::default();
+    sent(&mut turns, "a");
+    turns.cancel();
+    assert_eq!(reasons(turns.give_up()), [("a".into(), StopReason::Cancelled)]);
+    assert!(turns.is_cancelling() && !turns.may_send(), "it may yet begin with what was cancelled");
+    turns.prompt("b");
+    turns.follow(&Event::TurnStarted);
+    assert!(turns.follow(&ended(&["a"], success())).is_empty(), "answered already");
+    assert!(turns.may_send());
+    sent(&mut turns, "b");
+    turns.cancel();
+    turns.give_up();
+    assert!(turns.withdrawn("b").is_empty() && turns.may_send(), "it has let go");
+}
+
+fn state(state: SessionState) -> Event {
+    let changed = SessionStateChanged { state, ..Default::default() };
+    Event::Other(Box::new(Message::System(System::SessionStateChanged(changed))))
+}
+
+#[test]
+fn a_message_that_an_interrupt_swallowed_ends_the_cancel() {
+    let mut turns = Turns::default();
+    sent(&mut turns, "a");
+    turns.cancel();
+    assert!(turns.follow(&state(SessionState::Idle)).is_empty(), "that was before it");
+    turns.follow(&state(SessionState::Running));
+    assert!(turns.is_cancelling());
+    assert_eq!(
+        reasons(turns.follow(&state(SessionState::Idle))),
+        [("a".into(), StopReason::Cancelled)],
+        "it has nothing any more"
+    );
+    assert!(turns.may_send() && turns.is_idle());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use oarlock_testkit::acp::{Abilities, Client, Reply};
 use oarlock_testkit::model::{Script, hold, text, tool};
 use serde_json::{Value, json};
 
+use crate::faults::kill_clis;
 use crate::stage::{SLEEP, Stage, sleeps};
 use crate::turns::text_of;
 
@@ -193,5 +194,119 @@ pub(crate) async fn cancel_a_queued_prompt(stage: Stage) -> Result<()> {
     }
     let said = text_of(&client, &session, &next).await?;
     ensure!(said == "fine", "{said}");
+    stage.end(client).await
+}
+
+/// A prompt that was taken back is not sent again when its CLI dies.
+pub(crate) async fn a_cancelled_prompt_does_not_come_back(stage: Stage) -> Result<()> {
+    let (held, queued) = (holds(&stage), stage.says("queued", "must not run"));
+    let next = stage.says("next", "fine");
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let one = client.ask(&session, &held).await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    let two = client.ask(&session, &queued).await?;
+    client.cancel(&session).await?;
+    for id in [one, two] {
+        ensure!(client.answered(&id).await?.stop_reason()? == "cancelled");
+    }
+    ensure!(kill_clis(&stage)? == 1, "one CLI runs");
+    stage.until("its end", || Ok(stage.clis()?.is_empty())).await?;
+    let said = text_of(&client, &session, &next).await?;
+    ensure!(said.ends_with("fine") && !client.picture(&session).text().contains("must not run"), "{said}");
+    stage.end(client).await
+}
+
+/// What was said to a turn goes with it.
+pub(crate) async fn a_cancel_takes_steering_with_it(stage: Stage) -> Result<()> {
+    let (held, steered) = (holds(&stage), stage.says("steered", "must not run"));
+    let next = stage.says("next", "fine");
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &held).await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    let steer = json!({"sessionId": session, "prompt": [{"type": "text", "text": steered}]});
+    ensure!(client.call("_session/steering", steer).await?.result()?["outcome"] == "injected");
+    cancelled(&client, &session, &id).await?;
+    let said = text_of(&client, &session, &next).await?;
+    ensure!(said == "fine", "{said}");
+    let told = stage
+        .model
+        .requests()
+        .iter()
+        .any(|request| request.turn.as_ref().is_some_and(|turn| turn.script == "steered"));
+    ensure!(!told, "the turn that was cancelled went on");
+    stage.end(client).await
+}
+
+/// A CLI that does not hear of the cancel, and asks before or after it.
+const DEAF: &str = "ignore = [\"interrupt\"]\n\
+    [[turn]]\nwhen = \"before\"\nsteps = [{ tool = \"Bash\", input = { command = \"make\" }, ask = true, output = \"it ran\" }]\n\
+    [[turn]]\nwhen = \"after\"\nsteps = [{ text = \"wait\" }, { after_ms = 400, tool = \"Bash\", input = { command = \"make\" }, ask = true, output = \"it ran\" }]\n";
+
+/// After a cancel a yes comes too late, whether or not the CLI has heard of it.
+pub(crate) async fn a_yes_after_a_cancel_is_none(stage: Stage) -> Result<()> {
+    stage.play(DEAF)?;
+    let (client, session) = stage.open(Abilities::Bare).await?;
+    client.policy(|_| Reply::Never);
+    let id = client.ask(&session, "before").await?;
+    let ask = client.asked("session/request_permission").await?;
+    client.cancel(&session).await?;
+    client.answer(&ask.id, json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}})).await?;
+    ensure!(client.answered_within(&id, SOON).await?.stop_reason()? == "cancelled");
+    let call = client.picture(&session).calls.pop().context("no call")?;
+    ensure!(call.status() == "failed" && !call.text().contains("it ran"), "{call:?}");
+    stage.end(client).await
+}
+
+/// What a turn asks after it was cancelled is not put to the user.
+pub(crate) async fn a_cancelled_turn_asks_nothing(stage: Stage) -> Result<()> {
+    stage.play(DEAF)?;
+    let (client, session) = stage.open(Abilities::Bare).await?;
+    let id = client.ask(&session, "after").await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    cancelled(&client, &session, &id).await?;
+    ensure!(client.asks("session/request_permission").is_empty(), "the user was asked");
+    stage.end(client).await
+}
+
+/// An edit that waits for the editor when it is cancelled is not made.
+pub(crate) async fn a_cancelled_edit_is_not_written(stage: Stage) -> Result<()> {
+    let file = stage.given("a.txt", "one\n")?;
+    let input = json!({"file_path": file, "old_string": "one", "new_string": "two"});
+    let prompt = stage.uses("edit", "mcp__acp__Edit", input, "never");
+    let next = stage.says("next", "fine");
+    let client = stage.agent_with(Abilities::Zed, &["--review-edits"]).await?;
+    let session = client.new_session(stage.sandbox.work()).await?;
+    client.policy(|ask| match ask.method.as_str() {
+        "session/request_permission" => Reply::option("allow-once"),
+        _ => Reply::Never,
+    });
+    let id = client.ask(&session, &prompt).await?;
+    let read = client.asked("fs/read_text_file").await?;
+    cancelled(&client, &session, &id).await?;
+    client.answer(&read.id, json!({"content": "one\n"})).await?;
+    ensure!(text_of(&client, &session, &next).await? == "fine");
+    ensure!(client.asks("fs/write_text_file").is_empty(), "it was written");
+    stage.end(client).await
+}
+
+/// A prompt that is held for its subagent is cancelled with it, and the model is not told of it in a turn of its own.
+pub(crate) async fn a_cancel_stops_the_agents_of_a_held_prompt(stage: Stage) -> Result<()> {
+    let stage = stage.with_background();
+    let child = Script::new().turn([tool("Bash", json!({"command": SLEEP, "description": "Sleep"}))]);
+    let child = stage.script("child", child);
+    let input = json!({"description": "work", "prompt": child, "subagent_type": "general-purpose", "run_in_background": true});
+    let parent =
+        Script::new().turn([tool("Task", input)]).turn([text("parent done")]).turn([text("noticed")]);
+    let (parent, next) = (stage.script("parent", parent), stage.says("next", "fine"));
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &parent).await?;
+    client.seen(&session, "the parent's words", |picture| picture.text().contains("parent done")).await?;
+    stage.until("the command", || sleeps(&stage)).await?;
+    cancelled(&client, &session, &id).await?;
+    stage.until("the command's end", || Ok(!sleeps(&stage)?)).await?;
+    // The CLI would tell the model at once.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let said = text_of(&client, &session, &next).await?;
+    ensure!(said == "fine" && !client.picture(&session).text().contains("noticed"), "{said}");
     stage.end(client).await
 }

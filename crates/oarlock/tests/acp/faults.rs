@@ -14,7 +14,7 @@ use crate::turns::text_of;
 /// How long a prompt may wait for the end of a CLI that is dead.
 const AFTER_DEATH: Duration = Duration::from_secs(10);
 
-fn kill_clis(stage: &Stage) -> Result<usize> {
+pub(crate) fn kill_clis(stage: &Stage) -> Result<usize> {
     let clis = stage.clis()?;
     for id in &clis {
         // It may have ended since.
@@ -210,4 +210,85 @@ pub(crate) async fn acp_end_03_a_client_that_stops_reading(stage: Stage) -> Resu
     let is_list = |answer: &Value| answer["sessions"].is_array();
     ensure!(is_list(client.call("session/list", json!({})).await?.result()?));
     stage.end(client).await
+}
+
+/// A CLI that starts, reads what it is told, and begins no turn. What it does at the end of its input is `last`.
+fn dumb(stage: &Stage, last: &str) -> Result<()> {
+    let script = format!(
+        r#"case "$1" in --version|-v) echo '2.1.325 (Claude Code)'; exit;; esac
+[ -e "$0.second" ] && exec "$0.second" "$@"
+read -r line
+id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
+printf '{{"type":"control_response","response":{{"subtype":"success","request_id":"%s","response":{{"commands":[],"models":[]}}}}}}\n' "$id"
+while read -r line; do case $line in *'"type":"user"'*) told=1;; esac; done
+{last}"#
+    );
+    stage.fake(&script)?;
+    Ok(())
+}
+
+/// One that never begins the turn is killed like one that does not end it, and what was cancelled stays so.
+pub(crate) async fn a_cli_that_never_begins_the_turn(stage: Stage) -> Result<()> {
+    stage.play("[[turn]]\nsteps = [{ text = \"said: ${prompt}\" }]\n")?;
+    let program = stage.sandbox.bin().join("claude");
+    let second = stage.sandbox.bin().join("claude.second");
+    std::fs::rename(&program, stage.sandbox.bin().join("claude.waits"))?;
+    dumb(&stage, "exec sleep 3600")?;
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    std::fs::rename(stage.sandbox.bin().join("claude.waits"), &second)?;
+    let id = client.ask(&session, "one").await?;
+    client.cancel(&session).await?;
+    let answer = client.answered_within(&id, Duration::from_secs(2)).await?;
+    ensure!(answer.stop_reason()? == "cancelled", "{answer:?}");
+    let id = client.ask(&session, "two").await?;
+    client.answered_within(&id, Duration::from_secs(20)).await?.stop_reason()?;
+    let said = client.picture(&session).text();
+    ensure!(said.ends_with("said: two") && !said.contains("one"), "{said}");
+    stage.end(client).await
+}
+
+/// A client that cancels again and again does not put off the answer.
+pub(crate) async fn cancels_in_a_row_do_not_put_off_the_answer(stage: Stage) -> Result<()> {
+    stage.play(
+        "ignore = [\"interrupt\"]\n[[turn]]\nsteps = [{ text = \"I hang\" }, { after_ms = 3600000 }]\n",
+    )?;
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, "hang").await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    let mut answer = None;
+    for _ in 0..5 {
+        client.cancel(&session).await?;
+        answer = client.answered_within(&id, Duration::from_millis(500)).await.ok();
+        if answer.is_some() {
+            break;
+        }
+    }
+    ensure!(answer.context("it is not answered while the client cancels")?.stop_reason()? == "cancelled");
+    stage.end(client).await
+}
+
+/// However much a CLI babbles at once, it is not taken for dead.
+pub(crate) async fn a_cli_that_babbles_lives_on(stage: Stage) -> Result<()> {
+    std::fs::write(stage.sandbox.root().join("babble"), "no\n".repeat(60_000))?;
+    stage
+        .play("[[turn]]\nsteps = [{ text = \"before \" }, { play = \"babble\" }, { text = \"behind\" }]\n")?;
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let said = text_of(&client, &session, "go").await?;
+    ensure!(said == "before behind", "{said}");
+    stage.end(client).await
+}
+
+/// A prompt that the CLI has and has not begun is not begun because its session is closed.
+pub(crate) async fn a_closed_session_begins_nothing(stage: Stage) -> Result<()> {
+    dumb(&stage, &format!("[ -n \"$told\" ] && sleep 0.3 && touch {}", stage.path("ran")))?;
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, "one").await?;
+    // It gives no sign that it has the prompt.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    client.call("session/close", json!({"sessionId": session})).await?.result()?;
+    ensure!(client.answered(&id).await?.stop_reason()? == "cancelled");
+    stage.end(client).await?;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    ensure!(stage.read("ran").is_none(), "what was cancelled was done");
+    Ok(())
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use oarlock_testkit::acp::{Abilities, Client};
 use oarlock_testkit::model::{Script, hold, text, tool};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stage::{GONE, SLEEP, Stage, sleeps};
 use crate::turns::text_of;
@@ -29,7 +29,10 @@ pub(crate) async fn acp_end_01_the_end_of_stdin_ends_everything(stage: Stage) ->
     let client = busy(&stage).await?;
     let ended = client.end(GONE).await?;
     ensure!(ended.status.success(), "{}", ended.status);
-    // Who closes stdin does not wait for answers.
+    // Who closes stdin need not wait for answers, but who still reads gets them.
+    let is_answer = |message: &Value| message["result"]["stopReason"] == "cancelled";
+    let answers = ended.lines.iter().filter(|line| !line.sent && is_answer(&line.message)).count();
+    ensure!(answers == 2, "{answers} of 2 prompts are answered");
     stage.check(&ended, Abilities::Zed, true)?;
     stage.all_gone().await
 }
@@ -142,5 +145,50 @@ pub(crate) async fn an_idle_session_is_parked_and_comes_back(stage: Stage) -> Re
     ensure!(begin.elapsed() > Duration::from_millis(300), "it was parked at once");
     ensure!(text_of(&client, &session, &prompt).await? == "hello");
     ensure!(client.picture(&session).notices.is_empty(), "parking is no fault");
+    stage.end(client).await
+}
+
+/// A prompt that comes while the CLI is being let go waits for its end: two would write one transcript.
+pub(crate) async fn a_session_has_one_cli_at_a_time(stage: Stage) -> Result<()> {
+    stage.play("[[turn]]\nsteps = [{ text = \"hello\" }]\n")?;
+    let place = stage.sandbox.bin().join("claude");
+    std::fs::rename(&place, place.with_extension("real"))?;
+    // One that takes its time to go, and sees whether another is there.
+    stage.fake(
+        r#"case "$1" in --version|-v) exec "$0.real" "$@";; esac
+[ -e "$0.pid" ] && kill -0 "$(cat "$0.pid")" 2>/dev/null && touch "$0.two"
+echo $$ > "$0.pid"
+trap '' TERM
+"$0.real" "$@"
+touch "$0.going"
+sleep 3600"#,
+    )?;
+    let client = stage.agent_with(Abilities::Full, &["--park-after", "0.01"]).await?;
+    let session = client.new_session(stage.sandbox.work()).await?;
+    ensure!(text_of(&client, &session, "one").await? == "hello");
+    stage.until("the parking", || Ok(place.with_extension("going").exists())).await?;
+    ensure!(text_of(&client, &session, "two").await? == "hello");
+    ensure!(!place.with_extension("two").exists(), "two CLIs at once");
+    stage.end(client).await
+}
+
+/// A session that is loaded while it works goes on working, and its calls are not over.
+pub(crate) async fn loading_a_busy_session_leaves_it_busy(stage: Stage) -> Result<()> {
+    let run = tool("Bash", json!({"command": SLEEP, "description": "Sleep"}));
+    let command = stage.script("command", Script::new().turn([text("words"), run]));
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &command).await?;
+    stage.until("the command", || sleeps(&stage)).await?;
+    stage.written("sleep 4711").await?;
+    for more in ["load", "resume"] {
+        let params = json!({"sessionId": session, "cwd": stage.sandbox.work(), "mcpServers": [],
+            "additionalDirectories": [stage.sandbox.home()]});
+        client.call(&format!("session/{more}"), params).await?.result()?;
+        ensure!(sleeps(&stage)?, "the command was ended by session/{more}");
+        let call = client.picture(&session).calls.pop().context("no call")?;
+        ensure!(call.status() == "in_progress", "after session/{more}: {call:?}");
+    }
+    client.cancel(&session).await?;
+    ensure!(client.answered(&id).await?.stop_reason()? == "cancelled");
     stage.end(client).await
 }

@@ -137,6 +137,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_1132_cline_14251_a_rate_limit_is_told_once Fake,
         harnss_14_without_a_home_prompts_are_answered Fake,
         a_payload_is_sent_once Real,
+        another_agent_answers_the_next_prompt Both,
     }
     tools {
         read Any,
@@ -186,6 +187,12 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_415_cancel_after_load Real,
         caa_551_caa_680_cancelled_once Real,
         cancel_a_queued_prompt Real,
+        a_cancelled_prompt_does_not_come_back Both,
+        a_cancel_takes_steering_with_it Both,
+        a_cancel_stops_the_agents_of_a_held_prompt Both,
+        a_yes_after_a_cancel_is_none Fake,
+        a_cancelled_turn_asks_nothing Fake,
+        a_cancelled_edit_is_not_written Both,
     }
     choices {
         config Both,
@@ -226,6 +233,10 @@ const SCENARIOS: &[Scenario] = scenarios![
         agent_shell_305_without_a_cli_the_error_says_how_to_get_one Fake,
         a_full_disk_for_the_transcript Real,
         acp_end_03_a_client_that_stops_reading Fake,
+        a_cli_that_never_begins_the_turn Fake,
+        cancels_in_a_row_do_not_put_off_the_answer Fake,
+        a_cli_that_babbles_lives_on Fake,
+        a_closed_session_begins_nothing Fake,
     }
     lifetimes {
         acp_end_01_the_end_of_stdin_ends_everything Both,
@@ -235,6 +246,8 @@ const SCENARIOS: &[Scenario] = scenarios![
         sixty_four_sessions_come_and_go Fake,
         eight_real_sessions_come_and_go Newest,
         an_idle_session_is_parked_and_comes_back Fake,
+        a_session_has_one_cli_at_a_time Fake,
+        loading_a_busy_session_leaves_it_busy Both,
     }
 ];
 

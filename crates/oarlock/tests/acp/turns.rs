@@ -248,6 +248,8 @@ pub(crate) async fn caa_871_caa_1027_a_steered_turn_ends_once(stage: Stage) -> R
     client.update("agent_message_chunk", |_| true).await?;
     let answer = client.call("_session/steering", steer(&session, "look at line one")).await?;
     ensure!(answer.result()?["outcome"] == "injected", "{answer:?}");
+    // The oldest CLI takes a moment to read its input, and gives no sign of it.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     stage.model.release("go");
     let answer = client.answered(&id).await?;
     ensure!(answer.stop_reason()? == "end_turn", "{answer:?}");
@@ -433,5 +435,28 @@ pub(crate) async fn a_payload_is_sent_once(stage: Stage) -> Result<()> {
         let call = &ask.params["toolCall"];
         ensure!(call.get("content").is_none() && call.get("rawInput").is_none(), "repeated: {call}");
     }
+    stage.end(client).await
+}
+
+/// An agent that is chosen between two prompts answers the second, and can be taken back.
+pub(crate) async fn another_agent_answers_the_next_prompt(stage: Stage) -> Result<()> {
+    let agent = "---\nname: pirate\ndescription: Talks like one\n---\nYou are the pirate of these tests.\n";
+    std::fs::create_dir_all(stage.sandbox.work().join(".claude/agents"))?;
+    stage.given(".claude/agents/pirate.md", agent)?;
+    let prompts: Vec<String> = (0..4).map(|n| stage.says(&format!("p{n}"), &format!("said {n}"))).collect();
+    let (client, session) = stage.open(Abilities::Full).await?;
+    for (n, chosen) in [None, Some("pirate"), None, Some("default")].into_iter().enumerate() {
+        if let Some(agent) = chosen {
+            let params = json!({"sessionId": session, "configId": "agent", "value": agent});
+            client.call("session/set_config_option", params).await?.result()?;
+        }
+        ensure!(text_of(&client, &session, &prompts[n]).await? == format!("said {n}"));
+        let asked = stage.model.turn(&format!("p{n}"), 0, Duration::from_secs(5)).await?;
+        let is_pirate = asked.body["system"].to_string().contains("the pirate of these tests");
+        ensure!(is_pirate == (n == 1 || n == 2), "prompt {n}: {}", asked.body["system"]);
+        let knows = |words: &str| asked.body["messages"].to_string().contains(words);
+        ensure!((0..n).all(|before| knows(&format!("said {before}"))), "prompt {n} has lost what was said");
+    }
+    ensure!(client.picture(&session).notices.is_empty(), "{:?}", client.picture(&session).notices);
     stage.end(client).await
 }

@@ -26,7 +26,16 @@ impl Actor {
             true => options.resume(&self.cli_session),
             false => options.session_id(&self.cli_session),
         };
-        self.cli = Cli::Starting(options.connect().boxed());
+        // Two CLIs would write one transcript, and the second may not find in it what the first has yet to write.
+        let leaving = self.leaving.take();
+        let start = async move {
+            if let Some(leaving) = leaving {
+                leaving.await;
+            }
+            options.connect().await
+        };
+        self.has_begun = false;
+        self.cli = Cli::Starting(start.boxed());
     }
 
     pub(super) fn started(&mut self, outcome: Started) {
@@ -99,7 +108,7 @@ impl Actor {
     /// Takes what the CLI says, and all that it has said besides.
     pub(super) async fn hear(&mut self, item: Option<Result<Message, Error>>) {
         let mut next = Some(item);
-        for _ in 0..BATCH {
+        for left in (0..BATCH).rev() {
             match next.take() {
                 Some(Some(Ok(message))) => self.follow(message),
                 Some(Some(Err(error))) if !error.is_fatal() => {
@@ -108,13 +117,12 @@ impl Actor {
                 Some(item) => return self.bury(item.and_then(Result::err)).await,
                 None => return,
             }
-            let Cli::On { events, .. } = &mut self.cli else { return };
-            next = events.next().now_or_never();
-        }
-        if let Some(Some(Ok(message))) = next {
-            self.follow(message);
-        } else if let Some(item) = next {
-            self.bury(item.and_then(Result::err)).await;
+            // What is taken from the CLI's messages must be followed, too.
+            if let Cli::On { events, .. } = &mut self.cli
+                && left > 0
+            {
+                next = events.next().now_or_never();
+            }
         }
     }
 
@@ -169,12 +177,25 @@ impl Actor {
             tracing::info!("parked");
             let context = self.asker.context.clone();
             let (id, title) = (self.cli_session.clone(), self.given_title.clone());
-            self.tasks.spawn(async move {
+            let left = self.tasks.spawn(async move {
                 let _ = session.close().await;
                 keep_title(&context, id, title);
             });
+            self.leaving = Some(left.map(drop).boxed());
         }
         self.reducer.close();
         self.gate.clear();
+    }
+
+    /// Starts the CLI anew when it was asked for with other words, and has nothing to do.
+    pub(super) fn renew(&mut self) {
+        if self.wanted.is_none() || !self.is_at_rest() {
+            return;
+        }
+        if let Some(request) = self.wanted.take() {
+            self.request = request;
+            self.park();
+            self.start();
+        }
     }
 }

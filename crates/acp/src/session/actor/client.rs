@@ -46,18 +46,36 @@ impl Actor {
         if !is_running && asks_first {
             return responder.reply(&json!({ "outcome": "promptRequired", "reason": "noRunningTurn" }));
         }
+        let uuid = uuid::Uuid::new_v4().to_string();
+        // Nobody waits for its answer, but a cancel is about it, too.
+        self.turns.prompt(&uuid);
         let mut user = User::prompt(content);
-        user.uuid = Some(uuid::Uuid::new_v4().to_string());
+        user.uuid = Some(uuid);
         self.waiting.push_back(user);
         self.start();
+        self.send_waiting();
         let outcome = if is_running { "injected" } else { "startedNewTurn" };
-        responder.reply(&json!({ "outcome": outcome }));
+        let handed_over = self.handed_over();
+        self.tasks.spawn(async move {
+            let _ = timeout(STOP, handed_over).await;
+            responder.reply(&json!({ "outcome": outcome }));
+        });
+    }
+
+    /// Done when the CLI has been given all that was sent to it, or when there is no CLI.
+    fn handed_over(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (mark, marked) = oneshot::channel();
+        if let Cli::On { outgoing, .. } = &self.cli {
+            let _ = outgoing.try_send(Outgoing::Mark(mark));
+        }
+        marked.map(drop)
     }
 
     /// Sends what waits, as far as the CLI takes it.
     pub(super) fn send_waiting(&mut self) {
         let Cli::On { outgoing, .. } = &self.cli else { return };
-        while self.turns.may_send() && !self.waiting.is_empty() {
+        // An interrupt that is on its way would hit what is sent now.
+        while self.turns.may_send() && self.interrupts == 0 && !self.waiting.is_empty() {
             let Ok(permit) = outgoing.try_reserve() else { return };
             let Some(user) = self.waiting.pop_front() else { return };
             if let Some(uuid) = &user.uuid {
@@ -70,7 +88,7 @@ impl Actor {
             if !self.turns.is_running() {
                 self.muted = false;
             }
-            permit.send(user);
+            permit.send(Outgoing::Message(Box::new(user)));
         }
     }
 
@@ -78,19 +96,25 @@ impl Actor {
         let cancel = self.turns.cancel();
         self.waiting.clear();
         self.answer(cancel.answers);
-        if cancel.interrupt {
+        if !cancel.tasks.is_empty() {
+            self.hushed_until = Some(Instant::now() + WAKE);
+        }
+        if cancel.interrupt || !cancel.tasks.is_empty() {
+            self.gate.cancel();
             self.interrupt(cancel.queued, cancel.tasks);
+        }
+        if cancel.interrupt {
+            // Who cancels again does not wait longer for it.
             let now = Instant::now();
-            self.timers.insert("give up", (now + STOP, Timer::GiveUp));
-            self.timers.insert("kill", (now + STOP_OR_DIE, Timer::Kill));
+            self.timers.entry("give up").or_insert((now + STOP, Timer::GiveUp));
+            self.timers.entry("kill").or_insert((now + STOP_OR_DIE, Timer::Kill));
         }
     }
 
     /// Stops the CLI's turn: first messages that no turn has read, so that none begins.
-    pub(super) fn interrupt(&self, queued: Vec<String>, tasks: Vec<String>) {
-        let Cli::On { session, .. } = &self.cli else { return };
-        let (session, notes) = (session.clone(), self.notes.clone());
-        self.tasks.spawn(async move {
+    pub(super) fn interrupt(&mut self, queued: Vec<String>, tasks: Vec<String>) {
+        let notes = self.notes.clone();
+        self.while_interrupting(async move |session: Session| {
             for uuid in queued {
                 let withdrawn = session.cancel_message(&uuid).await;
                 if withdrawn.is_ok_and(|answer| answer.cancelled) {
@@ -112,10 +136,27 @@ impl Actor {
     }
 
     /// Stops the turn that runs, and nothing else.
-    pub(super) fn interrupt_turn(&self) {
+    pub(super) fn interrupt_turn(&mut self) {
+        self.while_interrupting(async |session: Session| drop(session.interrupt().await));
+    }
+
+    /// Interrupts the CLI in some way. Until it has answered, or is given up, it is sent nothing.
+    fn while_interrupting<W>(&mut self, work: impl FnOnce(Session) -> W)
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
         let Cli::On { session, .. } = &self.cli else { return };
-        let session = session.clone();
-        self.tasks.spawn(async move { drop(session.interrupt().await) });
+        // What is to be taken back must be there first.
+        let work = self.handed_over().then({
+            let work = work(session.clone());
+            |()| work
+        });
+        let notes = self.notes.clone();
+        self.interrupts += 1;
+        self.tasks.spawn(async move {
+            let _ = timeout(STOP_OR_DIE, work).await;
+            let _ = notes.send(Note::Interrupted).await;
+        });
     }
 
     pub(super) fn choose(&mut self, id: &str, value: &Json, whole: bool, responder: Responder) {
@@ -124,6 +165,11 @@ impl Actor {
             Err(error) => return responder.error(&error),
         };
         match &self.cli {
+            // A CLI may hold on to the agent that it began with, whatever it is told later: only another one has another.
+            Cli::On { .. } if matches!(order, Order::Agent(_)) && self.has_begun => {
+                self.wanted.get_or_insert(self.request.clone());
+                self.chosen(&order, whole, responder);
+            }
             Cli::On { session, .. } => self.carry_out(&session.clone(), order, whole, responder),
             Cli::Starting(_) => self.orders.push((order, whole, responder)),
             // It is started with it.
@@ -164,15 +210,13 @@ impl Actor {
             && let Ok(transcript) = library.open(&self.cli_session, None)
         {
             self.replay(&transcript).await;
+            self.screen.tell_at_work();
+            self.flush();
         }
         let is_other = request.cwd != self.request.cwd
             || request.mcp_servers != self.request.mcp_servers
             || request.additional_directories != self.request.additional_directories;
-        if is_other && self.turns.is_idle() {
-            self.request = request;
-            self.park();
-            self.start();
-        }
+        self.wanted = is_other.then_some(request);
         self.set_up(begin, responder);
     }
 }

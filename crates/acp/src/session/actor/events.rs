@@ -16,20 +16,25 @@ impl Actor {
 
     pub(super) fn show(&mut self, event: Event) {
         let asked = self.learn(&event);
-        let answers = self.turns.follow(&event);
         let ended = matches!(event, Event::TurnEnded(_));
-        if matches!(event, Event::TurnStarted) && (self.muted || self.turns.is_cancelling()) {
-            // One that was cancelled before it began. Messages that came since are not meant.
-            self.interrupt_turn();
+        if matches!(event, Event::TurnStarted) {
+            let is_by_itself = !self.turns.is_busy();
+            self.muted |= is_by_itself && self.hushed_until.is_some_and(|until| Instant::now() < until);
+            if self.muted || self.turns.is_cancelling() {
+                // One that was cancelled before it began. Messages that came since are not meant.
+                self.interrupt_turn();
+            }
         }
+        let answers = self.turns.follow(&event);
         if !self.muted {
             self.screen.show(event);
         }
-        // A turn that was cancelled is not asked for: its questions are withdrawn with it.
-        if let Some((request_id, situation)) = asked.filter(|_| !self.muted) {
+        if let Some((request_id, situation)) = asked {
             // Whoever asks must find the call on the client's screen.
             self.flush();
-            self.gate.show(&request_id, situation);
+            // The user has said no to all that a cancelled turn may ask.
+            let is_wanted = !self.muted && !self.turns.is_cancelling();
+            self.gate.show(&request_id, Some(situation).filter(|_| is_wanted));
         }
         if ended {
             self.muted = false;
@@ -60,6 +65,7 @@ impl Actor {
             Event::TurnStarted => {
                 self.unread.clear();
                 self.is_second_try = false;
+                self.has_begun = true;
             }
             Event::MessageState { uuid, state } if *state != CommandState::Queued => {
                 self.unread.retain(|user| user.uuid.as_ref() != Some(uuid));

@@ -28,7 +28,8 @@ use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_wire::Responder;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
@@ -62,6 +63,8 @@ pub(super) enum Note {
     Allowed(String),
     /// The CLI has taken back a message that no turn had read.
     Withdrawn(String),
+    /// The CLI has been interrupted.
+    Interrupted,
     /// A choice was made, or not.
     Chosen { order: Order, outcome: Result<(), Error>, whole: bool, responder: Responder },
     /// The CLI says more about itself than it did at its start.
@@ -80,7 +83,14 @@ enum Cli {
     /// It starts.
     Starting(BoxFuture<'static, Started>),
     /// It runs.
-    On { session: Session, events: Events, outgoing: mpsc::Sender<User> },
+    On { session: Session, events: Events, outgoing: mpsc::Sender<Outgoing> },
+}
+
+/// What is on its way to the CLI.
+enum Outgoing {
+    Message(Box<User>),
+    /// All that was before it has been handed over.
+    Mark(oneshot::Sender<()>),
 }
 
 /// What wakes the actor.
@@ -120,10 +130,16 @@ pub(super) struct Actor {
     timers: HashMap<&'static str, (Instant, Timer)>,
 
     cli: Cli,
+    /// Done when the CLI that ran before is gone.
+    leaving: Option<BoxFuture<'static, ()>>,
+    /// How the client has asked for the session the last time. It counts when nothing is at work any more.
+    wanted: Option<SetupRequest>,
     /// The CLI's own id of the session; `/clear` gives it another one.
     cli_session: String,
     /// The CLI that starts is to go on with a conversation.
     resumes: bool,
+    /// The CLI has begun a turn.
+    has_begun: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
     died: Option<String>,
     choices: Choices,
@@ -144,6 +160,10 @@ pub(super) struct Actor {
     waiting: VecDeque<User>,
     /// Prompts that the CLI has, and that no turn has begun to read.
     unread: Vec<User>,
+    /// Interrupts that are on their way.
+    interrupts: usize,
+    /// Subagents were stopped by a cancel. The turn in which the CLI tells the model of it is not wanted either.
+    hushed_until: Option<Instant>,
     /// A CLI has died with prompts unread, and this one has them.
     is_second_try: bool,
     /// The turn that runs was answered already: what it still says is not for the client.
@@ -179,8 +199,11 @@ impl Actor {
             noted,
             timers: HashMap::new(),
             cli: Cli::Off,
+            leaving: None,
+            wanted: None,
             cli_session: id,
             resumes: false,
+            has_begun: false,
             died: None,
             choices: Choices::default(),
             cache: None,
@@ -194,6 +217,8 @@ impl Actor {
             responders: HashMap::new(),
             waiting: VecDeque::new(),
             unread: Vec::new(),
+            interrupts: 0,
+            hushed_until: None,
             is_second_try: false,
             muted: false,
             title: None,
@@ -223,6 +248,7 @@ impl Actor {
                 }
                 Wake::Timer(timer) => self.ring(timer),
             }
+            self.renew();
             self.send_waiting();
             self.flush();
             self.set_timers();
@@ -266,9 +292,10 @@ impl Actor {
             responder = closed => Wake::Closed(responder.ok().flatten()),
             Some(command) = commands.recv() => Wake::Command(command),
             Some(note) = noted.recv() => Wake::Note(note),
+            // A CLI that never stops to talk must not keep us from ending it.
+            timer = ring => Wake::Timer(timer),
             wake = heard => wake,
             () = output => Wake::Output,
-            timer = ring => Wake::Timer(timer),
         }
     }
 
@@ -305,10 +332,13 @@ impl Actor {
             Err(error) => return tracing::warn!(%error, "the transcript cannot be read"),
         };
         for updates in replay {
-            for update in &updates {
+            // A transcript knows nothing of what is still at work.
+            for update in updates.iter().filter(|update| !self.screen.is_premature(update)) {
                 context.update(&self.asker.session_id, update);
             }
             context.peer.ready().await;
+            // Others have a turn, too, however long the transcript is.
+            yield_now().await;
         }
     }
 
@@ -332,6 +362,7 @@ impl Actor {
 
     /// The client has closed the session, or is gone.
     async fn end(mut self, responder: Option<Responder>) {
+        let is_busy = self.turns.is_busy();
         for event in self.reducer.close() {
             self.screen.show(event);
         }
@@ -347,7 +378,8 @@ impl Actor {
         match std::mem::replace(&mut self.cli, Cli::Off) {
             Cli::On { session, events, .. } => {
                 drop(events);
-                if self.turns.is_running() {
+                // One that is asked to end would first do what it has to do.
+                if is_busy {
                     session.kill().await;
                 } else {
                     let _ = session.close().await;
@@ -404,6 +436,7 @@ impl Actor {
                 self.flush();
                 self.answer(answers);
             }
+            Note::Interrupted => self.interrupts -= 1,
             Note::Chosen { order, outcome, whole, responder } => match outcome {
                 Ok(()) => self.chosen(&order, whole, responder),
                 Err(error) => responder.error(&fault::cli(&error)),
@@ -449,6 +482,17 @@ impl Actor {
         }
     }
 
+    /// Could the CLI be let go, without a loss?
+    fn is_at_rest(&self) -> bool {
+        let state = self.reducer.state();
+        self.turns.is_idle()
+            && matches!(self.cli, Cli::On { .. })
+            && state.tasks.is_empty()
+            && state.questions.is_empty()
+            && self.interrupts == 0
+            && self.waiting.is_empty()
+    }
+
     /// Sets the timers that the state asks for, and takes away those it does not.
     fn set_timers(&mut self) {
         let now = Instant::now();
@@ -463,14 +507,8 @@ impl Actor {
         } else {
             self.timers.remove("wake");
         }
-        let state = self.reducer.state();
-        let is_idle = self.turns.is_idle()
-            && matches!(self.cli, Cli::On { .. })
-            && state.tasks.is_empty()
-            && state.questions.is_empty()
-            && self.waiting.is_empty();
         match self.context().settings.park_after {
-            Some(after) if is_idle => {
+            Some(after) if self.is_at_rest() => {
                 self.timers.entry("park").or_insert((now + after, Timer::Park));
             }
             _ => drop(self.timers.remove("park")),
@@ -479,8 +517,15 @@ impl Actor {
 }
 
 /// Hands messages to the CLI one by one: it may be slow to take them.
-async fn send_all(session: Session, mut messages: mpsc::Receiver<User>) {
-    while let Some(user) = messages.recv().await {
+async fn send_all(session: Session, mut outgoing: mpsc::Receiver<Outgoing>) {
+    while let Some(next) = outgoing.recv().await {
+        let user = match next {
+            Outgoing::Message(user) => *user,
+            Outgoing::Mark(mark) => {
+                let _ = mark.send(());
+                continue;
+            }
+        };
         if let Err(error) = session.send(user).await {
             // The end of the session's messages tells the rest.
             return tracing::debug!(%error, "a message was not taken");

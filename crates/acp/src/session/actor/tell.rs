@@ -15,6 +15,8 @@ impl Actor {
 
     pub(super) fn answer(&mut self, answers: Answers) {
         for (uuid, answer) in answers {
+            // What is answered is not sent again, whatever becomes of the CLI.
+            self.unread.retain(|user| user.uuid.as_ref() != Some(&uuid));
             let Some(responder) = self.responders.remove(&uuid) else { continue };
             match answer {
                 Answer::Stopped(response) => responder.reply(&response),
