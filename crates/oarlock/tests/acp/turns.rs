@@ -251,9 +251,50 @@ pub(crate) async fn caa_871_caa_1027_a_steered_turn_ends_once(stage: Stage) -> R
     stage.model.release("go");
     let answer = client.answered(&id).await?;
     ensure!(answer.stop_reason()? == "end_turn", "{answer:?}");
-    let told = stage.model.requests().iter().any(|request| request.told().contains("look at line one"));
-    ensure!(told, "the model was not told");
+    // A CLI that was slow to hear it begins the next turn with it.
+    told(&stage, "look at line one").await?;
     ensure!(text_of(&client, &session, &stage.says("next", "next")).await?.contains("next"));
+    stage.end(client).await
+}
+
+/// Waits until the model has been told these words.
+async fn told(stage: &Stage, words: &str) -> Result<()> {
+    let what = format!("a request with {words:?}");
+    stage.model.wait_for(&what, Duration::from_secs(30), |request| request.told().contains(words)).await?;
+    Ok(())
+}
+
+/// What a turn was to be steered by is not lost with the CLI that has not read it.
+pub(crate) async fn a_steered_message_outlives_its_cli(stage: Stage) -> Result<()> {
+    let prompt = stage.script("steered", Script::new().turn([words("reading"), hold("go")]));
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &prompt).await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    let steering = stage.says("steering", "so be it");
+    client.call("_session/steering", steer(&session, &steering)).await?.result()?;
+    for id in stage.clis()? {
+        let id = rustix::process::Pid::from_raw(id).context("no pid")?;
+        rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
+    }
+    client.answered(&id).await?.error(-32603)?;
+    client.seen(&session, "its turn", |picture| picture.text().contains("so be it")).await?;
+    stage.end(client).await
+}
+
+/// A cancel is meant for it, too: it begins no turn of its own.
+pub(crate) async fn a_cancel_takes_back_a_steered_message(stage: Stage) -> Result<()> {
+    let prompt = stage.script("steered", Script::new().turn([words("reading"), hold("go")]));
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &prompt).await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    let steering = stage.says("steering", "never");
+    client.call("_session/steering", steer(&session, &steering)).await?.result()?;
+    client.cancel(&session).await?;
+    let answer = client.answered(&id).await?;
+    ensure!(answer.stop_reason()? == "cancelled", "{answer:?}");
+    ensure!(text_of(&client, &session, &stage.says("next", "next")).await?.contains("next"));
+    let asked = stage.model.requests();
+    ensure!(!asked.iter().any(|request| request.told().contains("{{script steering}}")), "it was told");
     stage.end(client).await
 }
 

@@ -17,16 +17,19 @@ impl Actor {
             }
         };
         let options = self.choices.launch(options);
-        let cwd = Path::new(&self.request.cwd);
-        self.resumes = self.context().library.as_ref().is_some_and(|library| {
-            library.exists(&self.cli_session, cwd)
-                || library.find(&self.cli_session, None).ok().flatten().is_some()
-        });
-        let options = match self.resumes {
-            true => options.resume(&self.cli_session),
-            false => options.session_id(&self.cli_session),
+        let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
+        let (cwd, leaving) = (self.request.cwd.clone(), self.leaving.take());
+        let connecting = async move {
+            if let Some(leaving) = leaving {
+                leaving.await;
+            }
+            let options = match history::open(&context, &id, Some(&cwd)) {
+                Ok(_) => options.resume(id),
+                Err(_) => options.session_id(id),
+            };
+            options.connect().await
         };
-        self.cli = Cli::Starting(options.connect().boxed());
+        self.cli = Cli::Starting(connecting.boxed());
     }
 
     pub(super) fn started(&mut self, outcome: Started) {
@@ -79,8 +82,8 @@ impl Actor {
         // A CLI that was killed at its first turn leaves a transcript that it cannot read.
         let is_lost =
             matches!(error, Error::NotStarted { reason, .. } if reason.contains("No conversation found"));
-        if is_lost && std::mem::take(&mut self.resumes) && self.setups.is_empty() {
-            self.cli_session = uuid::Uuid::new_v4().to_string();
+        if is_lost && self.setups.is_empty() {
+            self.change_session(uuid::Uuid::new_v4().to_string());
             self.died = Some(format!("What was said before could not be brought back: {error}"));
             return self.start();
         }
@@ -126,6 +129,8 @@ impl Actor {
             None => Error::Exited(session.wait().await),
         };
         tracing::warn!(%error, "the CLI is gone");
+        // What it has not written down is lost.
+        self.mark.send_modify(|mark| *mark = Mark::of(&mark.session));
         self.gate.clear();
         // Only the screen hears how all that is open ends: the prompts shall hear why.
         let events: Vec<Event> = self.reducer.close().collect();
@@ -169,10 +174,13 @@ impl Actor {
             tracing::info!("parked");
             let context = self.asker.context.clone();
             let (id, title) = (self.cli_session.clone(), self.given_title.clone());
+            let (gone, leaving) = oneshot::channel();
             self.tasks.spawn(async move {
                 let _ = session.close().await;
                 keep_title(&context, id, title);
+                let _ = gone.send(());
             });
+            self.leaving = Some(leaving.map(drop).boxed());
         }
         self.reducer.close();
         self.gate.clear();

@@ -3,7 +3,7 @@
 use super::*;
 
 impl Actor {
-    pub(super) async fn obey(&mut self, command: Command) {
+    pub(super) fn obey(&mut self, command: Command) {
         match command {
             Command::Prompt { content, responder } => self.prompt(content, responder),
             Command::Steer { content, asks_first, responder } => self.steer(content, asks_first, responder),
@@ -24,7 +24,7 @@ impl Actor {
                 self.set_title(title);
                 self.tell_info();
             }
-            Command::Again { begin, request, responder } => self.again(begin, request, responder).await,
+            Command::Again { begin, request, responder } => self.again(begin, request, responder),
         }
     }
 
@@ -63,9 +63,7 @@ impl Actor {
             if let Some(uuid) = &user.uuid {
                 self.turns.sent(uuid);
                 self.reducer.sent(uuid);
-                if self.responders.contains_key(uuid) {
-                    self.unread.push(user.clone());
-                }
+                self.unread.push(user.clone());
             }
             if !self.turns.is_running() {
                 self.muted = false;
@@ -75,9 +73,13 @@ impl Actor {
     }
 
     pub(super) fn cancel(&mut self) {
-        let cancel = self.turns.cancel();
+        let mut cancel = self.turns.cancel();
         self.waiting.clear();
         self.answer(cancel.answers);
+        // What the turn was to be steered by would else begin one of its own.
+        let unread = self.unread.iter().filter_map(|user| user.uuid.clone());
+        let steering = unread.filter(|uuid| !self.responders.contains_key(uuid));
+        cancel.queued.extend(steering);
         if cancel.interrupt {
             self.interrupt(cancel.queued, cancel.tasks);
             let now = Instant::now();
@@ -158,13 +160,24 @@ impl Actor {
         }
     }
 
-    pub(super) async fn again(&mut self, begin: Begin, request: SetupRequest, responder: Responder) {
-        if begin == Begin::Load
-            && let Some(library) = &self.context().library
-            && let Ok(transcript) = library.open(&self.cli_session, None)
-        {
-            self.replay(&transcript).await;
+    /// A session that is open is loaded or resumed.
+    pub(super) fn again(&mut self, begin: Begin, request: SetupRequest, responder: Responder) {
+        let mark = self.mark.borrow().clone();
+        let is_empty = mark.record.is_none() && history::open(self.context(), &mark.session, None).is_err();
+        if begin != Begin::Load || is_empty {
+            return self.set_up_again(begin, request, responder);
         }
+        let (context, notes) = (self.asker.context.clone(), self.notes.clone());
+        self.tasks.spawn(async move {
+            let transcript = mark.written(&context, None, Instant::now() + history::PATIENCE).await;
+            let note = Note::Written { request, transcript, responder };
+            if let Err(mpsc::error::SendError(Note::Written { responder, .. })) = notes.send(note).await {
+                responder.error(&closed());
+            }
+        });
+    }
+
+    pub(super) fn set_up_again(&mut self, begin: Begin, request: SetupRequest, responder: Responder) {
         let is_other = request.cwd != self.request.cwd
             || request.mcp_servers != self.request.mcp_servers
             || request.additional_directories != self.request.additional_directories;

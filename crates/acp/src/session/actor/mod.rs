@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use oarlock_agent::history::Transcript;
-use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
+use oarlock_agent::reduce::{Event, NoticeLevel, PromptKind, Reducer, TaskChange, view};
 use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
@@ -27,16 +27,16 @@ use oarlock_proto::acp::{
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_wire::Responder;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
-use super::{Begin, Command, launch};
+use super::{Begin, Command, Past, launch};
 use crate::ask::Situation;
 use crate::choices::{Choices, Known, Order};
 use crate::context::{Asker, Context};
-use crate::history::Replay;
+use crate::history::{Mark, Replay};
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
@@ -68,6 +68,8 @@ pub(super) enum Note {
     Known(Box<Known>),
     /// The user should know this about the review of edits.
     Review(String),
+    /// What was shown is written down, or not: the session that is open can be shown again.
+    Written { request: SetupRequest, transcript: Result<Transcript, ErrorObject>, responder: Responder },
 }
 
 /// A session with its CLI, or why there is none.
@@ -122,8 +124,10 @@ pub(super) struct Actor {
     cli: Cli,
     /// The CLI's own id of the session; `/clear` gives it another one.
     cli_session: String,
-    /// The CLI that starts is to go on with a conversation.
-    resumes: bool,
+    /// How far it is, for those who read its transcript.
+    mark: watch::Sender<Mark>,
+    /// The CLI that was let go, until it is gone and has written down all it knows.
+    leaving: Option<BoxFuture<'static, ()>>,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
     died: Option<String>,
     choices: Choices,
@@ -142,7 +146,7 @@ pub(super) struct Actor {
     responders: HashMap<String, Responder>,
     /// Prompts that the CLI does not have yet.
     waiting: VecDeque<User>,
-    /// Prompts that the CLI has, and that no turn has begun to read.
+    /// Messages that the CLI has, and that no turn has begun to read.
     unread: Vec<User>,
     /// A CLI has died with prompts unread, and this one has them.
     is_second_try: bool,
@@ -165,6 +169,7 @@ impl Actor {
         commands: mpsc::Receiver<Command>,
         closed: oneshot::Receiver<Option<Responder>>,
         tasks: TaskTracker,
+        mark: watch::Sender<Mark>,
     ) -> Self {
         // Callbacks wait when it is full; the actor empties it at every turn.
         let (notes, noted) = mpsc::channel(64);
@@ -180,7 +185,8 @@ impl Actor {
             timers: HashMap::new(),
             cli: Cli::Off,
             cli_session: id,
-            resumes: false,
+            mark,
+            leaving: None,
             died: None,
             choices: Choices::default(),
             cache: None,
@@ -207,15 +213,29 @@ impl Actor {
         &self.asker.context
     }
 
-    pub(super) async fn run(mut self, begin: Begin, transcript: Option<Transcript>, responder: Responder) {
-        self.begin(begin, transcript, responder).await;
+    pub(super) async fn run(mut self, begin: Begin, past: Past, responder: Responder) {
+        let past = tokio::select! {
+            biased;
+            closing = &mut self.closed => {
+                responder.error(&closed());
+                return self.end(closing.ok().flatten()).await;
+            }
+            past = past => past,
+        };
+        match past {
+            Ok(transcript) => self.begin(begin, transcript, responder).await,
+            Err(error) => {
+                responder.error(&error);
+                return self.end(None).await;
+            }
+        }
         loop {
             match self.next().await {
                 Wake::Closed(responder) => return self.end(responder).await,
-                Wake::Command(command) => self.obey(command).await,
+                Wake::Command(command) => self.obey(command),
                 Wake::Started(outcome) => self.started(outcome),
                 Wake::Message(item) => self.hear(item).await,
-                Wake::Note(note) => self.note(note),
+                Wake::Note(note) => self.note(note).await,
                 Wake::Output => {
                     for output in self.tails.read() {
                         self.screen.output(&output.tool_use_id, &output.text);
@@ -357,6 +377,9 @@ impl Actor {
             // Dropping the future kills what it has started.
             Cli::Starting(_) | Cli::Off => {}
         }
+        if let Some(leaving) = self.leaving.take() {
+            leaving.await;
+        }
         self.refuse_all().await;
         if let Some(responder) = responder {
             responder.reply(&Empty {});
@@ -381,7 +404,7 @@ impl Actor {
         }
         self.noted.close();
         while let Some(note) = self.noted.recv().await {
-            if let Note::Chosen { responder, .. } = note {
+            if let Note::Chosen { responder, .. } | Note::Written { responder, .. } = note {
                 responder.error(&closed());
             }
         }
@@ -389,7 +412,7 @@ impl Actor {
 
     // ---- what others say
 
-    fn note(&mut self, note: Note) {
+    async fn note(&mut self, note: Note) {
         match note {
             Note::Allowed(tool_use_id) => self.screen.allowed(&tool_use_id),
             Note::Review(words) => {
@@ -416,6 +439,13 @@ impl Actor {
                     self.tell_mode();
                 }
             }
+            Note::Written { request, transcript, responder } => match transcript {
+                Ok(transcript) => {
+                    self.replay(&transcript).await;
+                    self.set_up_again(Begin::Load, request, responder);
+                }
+                Err(error) => responder.error(&error),
+            },
         }
     }
 
