@@ -10,6 +10,7 @@
 //!
 //! A turn that has started subagents in the background is not over for the client before they are: the answer is held until
 //! they have ended and the turn in which the CLI tells the model of it has, too. Commands in the background hold nothing.
+//! Nor is a turn over that was to be steered by a message which the CLI has not read: the CLI begins another one with it.
 
 use std::collections::BTreeSet;
 
@@ -85,6 +86,8 @@ pub(crate) struct Turns {
     failure: Option<ApiFailure>,
     /// Subagents that were started by a turn whose prompt is open, and have not ended.
     subagents: BTreeSet<String>,
+    /// What the running turn is to be steered by, and no turn has read.
+    steering: BTreeSet<String>,
     /// Why a turn failed that answers no prompt.
     unclaimed: Option<ErrorObject>,
 }
@@ -100,10 +103,12 @@ impl Turns {
         !self.cancelling
     }
 
-    /// The CLI has the prompt.
+    /// The CLI has the prompt, or what the running turn is to be steered by.
     pub(crate) fn sent(&mut self, uuid: &str) {
         if let Some(prompt) = self.prompts.iter_mut().find(|prompt| prompt.uuid == uuid) {
             prompt.stage = Stage::Sent;
+        } else if self.running {
+            self.steering.insert(uuid.to_owned());
         }
     }
 
@@ -128,6 +133,11 @@ impl Turns {
     /// Is a cancel under way?
     pub(crate) fn is_cancelling(&self) -> bool {
         self.cancelling
+    }
+
+    /// Is there a message for the running turn that no turn has read?
+    pub(crate) fn is_steered(&self) -> bool {
+        !self.steering.is_empty()
     }
 
     /// Is an answer held, although no subagent runs any more? The turn that the CLI then starts may not come.
@@ -176,6 +186,7 @@ impl Turns {
             CommandState::Cancelled => self.withdrawn(uuid),
             // It comes after the result. A prompt that is still open then was read by no turn.
             CommandState::Completed if !self.running => {
+                self.steering.remove(uuid);
                 let is_open = |prompt: &&Prompt| prompt.uuid == uuid && matches!(prompt.stage, Stage::Sent);
                 match self.prompts.iter().find(is_open) {
                     Some(_) => self.answer(uuid, &Answer::stopped(StopReason::EndTurn)),
@@ -198,13 +209,14 @@ impl Turns {
             let oldest = self.prompts.iter().find(is_there);
             over.extend(oldest.map(|prompt| prompt.uuid.clone()));
         }
+        self.steering.retain(|uuid| !over.contains(uuid));
         if self.cancelling {
             outcome = cancelled(end);
             // What no turn has read is still to be taken back, or to be interrupted when its turn begins.
             let is_left =
                 |prompt: &Prompt| matches!(prompt.stage, Stage::Sent) && !over.contains(&prompt.uuid);
             self.cancelling = self.prompts.iter().any(is_left);
-        } else if !self.subagents.is_empty() && matches!(outcome, Answer::Stopped(_)) {
+        } else if self.goes_on() && matches!(outcome, Answer::Stopped(_)) {
             self.prompts.retain_mut(|prompt| {
                 let is_over = over.contains(&prompt.uuid);
                 if is_over && matches!(prompt.stage, Stage::Sent) {
@@ -215,7 +227,7 @@ impl Turns {
             return Answers::new();
         }
         if let Answer::Failed(error) = &outcome
-            && over.is_empty()
+            && !self.prompts.iter().any(|prompt| over.contains(&prompt.uuid))
             && end.result.is_some()
         {
             self.unclaimed = Some(error.clone());
@@ -224,10 +236,15 @@ impl Turns {
         for uuid in over {
             answers.extend(self.answer(&uuid, &outcome));
         }
-        if self.subagents.is_empty() {
+        if !self.goes_on() {
             answers.extend(self.release());
         }
         answers
+    }
+
+    /// Is what the client takes for one turn to go on after the turn's end?
+    fn goes_on(&self) -> bool {
+        !self.subagents.is_empty() || !self.steering.is_empty()
     }
 
     /// Why a turn failed that answers no prompt: the user should hear of it all the same.
@@ -235,8 +252,9 @@ impl Turns {
         self.unclaimed.take()
     }
 
-    /// The subagents are done, and nothing more comes of it: what was held is answered.
+    /// Nothing more comes of subagents and steering: what was held is answered.
     pub(crate) fn release(&mut self) -> Answers {
+        self.steering.clear();
         let mut answers = Answers::new();
         self.prompts.retain_mut(|prompt| match &prompt.stage {
             Stage::Held(answer) => {
@@ -266,12 +284,14 @@ impl Turns {
         let is_sent = |prompt: &Prompt| matches!(prompt.stage, Stage::Sent);
         cancel.interrupt = self.running || self.prompts.iter().any(is_sent);
         cancel.tasks = std::mem::take(&mut self.subagents).into_iter().collect();
+        self.steering.clear();
         self.cancelling |= cancel.interrupt;
         cancel
     }
 
     /// The CLI has taken a message back, before any turn has read it.
     pub(crate) fn withdrawn(&mut self, uuid: &str) -> Answers {
+        self.steering.remove(uuid);
         let answers = self.answer(uuid, &Answer::stopped(StopReason::Cancelled));
         let is_sent = |prompt: &Prompt| matches!(prompt.stage, Stage::Sent);
         if !self.running && !self.prompts.iter().any(is_sent) {

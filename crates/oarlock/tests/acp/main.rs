@@ -127,6 +127,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_630_a_turn_without_a_result_is_answered Fake,
         caa_871_caa_1027_a_steered_turn_ends_once Real,
         caa_871_steering_an_idle_session Real,
+        caa_1027_a_message_that_is_late_is_told_all_the_same Real,
         a_steered_message_outlives_its_cli Real,
         a_cancel_takes_back_a_steered_message Real,
         zed_53438_zed_47928_a_prompt_during_a_turn_is_answered Real,

@@ -50,6 +50,8 @@ const STOP: Duration = Duration::from_millis(1500);
 const STOP_OR_DIE: Duration = Duration::from_secs(10);
 /// How long to wait for the turn that a subagent's end should start.
 const WAKE: Duration = Duration::from_millis(1500);
+/// How long to wait for the turn in which a message is read that came too late for the one it was to steer.
+const STEERED: Duration = Duration::from_secs(10);
 /// Messages that may wait for a CLI that is slow to read; more wait here.
 const OUTGOING: usize = 64;
 /// Messages that are taken before the client is told.
@@ -105,7 +107,7 @@ enum Timer {
     GiveUp,
     /// The CLI does not stop.
     Kill,
-    /// The turn that a subagent's end should start does not come.
+    /// The turn that a subagent's end or a late message should start does not come.
     Wake,
     /// The session has been idle for long.
     Park,
@@ -489,7 +491,8 @@ impl Actor {
             }
         }
         if self.turns.awaits_wake() {
-            self.timers.entry("wake").or_insert((now + WAKE, Timer::Wake));
+            let wait = if self.turns.is_steered() { STEERED } else { WAKE };
+            self.timers.entry("wake").or_insert((now + wait, Timer::Wake));
         } else {
             self.timers.remove("wake");
         }
