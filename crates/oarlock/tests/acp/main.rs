@@ -154,6 +154,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         bash_permission Real,
         search Real,
         todo Fake,
+        acp_plan_01_todo Oldest,
         acp_plan_01_tasks Oldest,
         subagent Any,
         subagent_full Real,
@@ -165,6 +166,9 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_360_a_diff_has_the_whole_file Real,
         caa_333_edits_can_go_through_the_editor Real,
         mcp_tools_have_readable_titles Real,
+        an_http_server_is_used Both,
+        an_sse_server_is_used Real,
+        a_server_can_ask_for_an_address_to_be_opened Newest,
     }
     asks {
         plan_mode Both,
