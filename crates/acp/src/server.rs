@@ -5,6 +5,7 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use oarlock_agent::history::Library;
 use oarlock_proto::acp::{
     AgentAuthCapabilities, AgentCapabilities, AuthenticateRequest, CancelRequest, Empty, Implementation,
@@ -22,7 +23,8 @@ use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
 
 use crate::context::Context;
-use crate::session::{Begin, Command, Handle};
+use crate::history::Mark;
+use crate::session::{Begin, Command, Handle, Past};
 use crate::{Settings, auth, fault, history, prompt};
 
 /// Serves a client until one side is done, or until `stop`. All that was started for it is gone when this returns.
@@ -145,7 +147,15 @@ impl Server {
             "session/fork" => self.fork(&context, read(params)?, open, tasks)?,
             "session/list" => {
                 let request: ListSessionsRequest = read(params)?;
-                background(tasks, open, move || history::list(&context, &request));
+                let marks = self.sessions.values().map(Handle::mark).collect();
+                if let Some(responder) = open.take() {
+                    tasks.add(async move {
+                        match history::list(context, request, marks).await {
+                            Ok(page) => responder.reply(&page),
+                            Err(error) => responder.error(&error),
+                        }
+                    });
+                }
             }
             "session/close" => {
                 let SessionRef { session_id } = read(params)?;
@@ -270,12 +280,7 @@ impl Server {
             Begin::New => None,
             _ => Some(history::open(context, &id, Some(&request.cwd))?),
         };
-        let Some(responder) = open.take() else { return Ok(()) };
-        let handle =
-            Handle::start(context.clone(), id.clone(), begin, request, transcript, responder, &self.tasks);
-        // When the client says no more, what it has asked is still answered.
-        tasks.add(handle.over());
-        self.sessions.insert(id, handle);
+        self.start(context, id, begin, request, std::future::ready(Ok(transcript)).boxed(), open, tasks);
         Ok(())
     }
 
@@ -290,10 +295,31 @@ impl Server {
         let Some(of) = &request.session_id else {
             return Err(ErrorObject::invalid_params("sessionId: missing field"));
         };
-        let at = request.meta.as_ref().and_then(|meta| meta.get("messageId")?.as_str());
-        let id = history::fork(context, of, &request.cwd, at)?;
-        let request = SetupRequest { session_id: Some(id), ..request };
-        self.begin(context, Begin::Fork, request, open, tasks)
+        // One that is open may be ahead of its transcript, and in another one than it began with.
+        let of = self.sessions.get(of).map_or_else(|| Mark::of(of), Handle::mark);
+        let at = request.meta.as_ref().and_then(|meta| meta.get("messageId")?.as_str()).map(str::to_owned);
+        let id = uuid::Uuid::new_v4().to_string();
+        let copy = history::fork(context.clone(), of, request.cwd.clone(), at, id.clone());
+        self.start(context, id, Begin::Fork, request, copy.map(|copy| copy.map(Some)).boxed(), open, tasks);
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "all that a session begins with")]
+    fn start(
+        &mut self,
+        context: &Arc<Context>,
+        id: String,
+        begin: Begin,
+        request: SetupRequest,
+        past: Past,
+        open: &mut Option<Responder>,
+        tasks: &mut Tasks,
+    ) {
+        let Some(responder) = open.take() else { return };
+        let handle = Handle::start(context.clone(), id.clone(), begin, request, past, responder, &self.tasks);
+        // When the client says no more, what it has asked is still answered.
+        tasks.add(handle.over());
+        self.sessions.insert(id, handle);
     }
 }
 
@@ -312,23 +338,6 @@ fn reply(open: &mut Option<Responder>, result: &impl serde::Serialize) {
     if let Some(responder) = open.take() {
         responder.reply(result);
     }
-}
-
-/// Work that reads many files happens beside the connection.
-fn background<T: serde::Serialize + Send + 'static>(
-    tasks: &mut Tasks,
-    open: &mut Option<Responder>,
-    work: impl FnOnce() -> Result<T, ErrorObject> + Send + 'static,
-) {
-    let Some(responder) = open.take() else { return };
-    tasks.add(async move {
-        match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(result)) => responder.reply(&result),
-            Ok(Err(error)) => responder.error(&error),
-            // It panicked; dropping the responder answers.
-            Err(_) => {}
-        }
-    });
 }
 
 fn capabilities() -> AgentCapabilities {

@@ -1,5 +1,6 @@
 //! Sessions of the past, from the CLI's own transcripts: list, replay, fork, delete, titles.
 
+mod mark;
 mod outputs;
 mod page;
 mod replay;
@@ -7,13 +8,17 @@ mod replay;
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use oarlock_agent::Error;
 use oarlock_agent::history::{Fork, Library, Record, Transcript};
 use oarlock_agent::stream::{ContentBlock, Message};
 use oarlock_proto::acp::{ListSessionsRequest, ListSessionsResponse, SetTitleRequest};
 use oarlock_proto::jsonrpc::ErrorObject;
+use tokio::time::{Instant, sleep};
 
+pub(crate) use mark::{Mark, PATIENCE};
 pub(crate) use replay::Replay;
 
 use crate::context::Context;
@@ -22,12 +27,30 @@ use crate::fault;
 /// A session may be in several folders; no session is in more than this.
 const COPIES: usize = 16;
 
-/// `session/list`.
-pub(crate) fn list(
-    context: &Context,
-    request: &ListSessionsRequest,
+/// How long a list waits for the transcripts of open sessions. One that does not come keeps nobody from the others.
+const LIST: Duration = Duration::from_secs(2);
+
+/// `session/list`, when what was shown in these open sessions is written down.
+pub(crate) async fn list(
+    context: Arc<Context>,
+    request: ListSessionsRequest,
+    open: Vec<Mark>,
 ) -> Result<ListSessionsResponse, ErrorObject> {
-    page::list(context.library.as_ref(), request)
+    let deadline = Instant::now() + LIST;
+    for mark in open.iter().filter(|mark| mark.record.is_some()) {
+        if let Err(error) = mark.written(&context, None, deadline).await {
+            tracing::debug!(%error, "the list goes without it");
+        }
+    }
+    aside(move || page::list(context.library.as_ref(), &request)).await
+}
+
+/// Work that reads or writes much happens beside.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ErrorObject> + Send + 'static,
+) -> Result<T, ErrorObject> {
+    let work = tokio::task::spawn_blocking(work).await;
+    work.unwrap_or_else(|error| Err(ErrorObject::internal(format!("reading transcripts: {error}"))))
 }
 
 /// The transcript of a session. `-32002` when there is none.
@@ -50,34 +73,49 @@ fn find(library: &Library, session_id: &str, cwd: Option<&str>) -> Result<Transc
     library.open(session_id, None)
 }
 
-/// `session/fork`: a copy, up to a message if one is named. Gives the new session's id.
-pub(crate) fn fork(
-    context: &Context,
-    session_id: &str,
-    cwd: &str,
-    at: Option<&str>,
-) -> Result<String, ErrorObject> {
-    match &context.library {
-        Some(library) => fork_in(library, session_id, cwd, at),
-        None => Err(fault::no_session(session_id)),
+/// `session/fork`: a copy under a new id, up to a message if one is named; made when what was shown is written down.
+pub(crate) async fn fork(
+    context: Arc<Context>,
+    of: Mark,
+    cwd: String,
+    at: Option<String>,
+    id: String,
+) -> Result<Transcript, ErrorObject> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (library, at, id) = (context.library.clone(), at.clone(), id.clone());
+        let copy = match (of.written(&context, Some(&cwd), deadline).await, library) {
+            (Ok(transcript), Some(library)) => {
+                aside(move || fork_of(&library, &transcript, at.as_deref(), &id)).await
+            }
+            (outcome, _) => outcome,
+        };
+        // A message that is being said is in the transcript when it is said.
+        if copy.is_ok() || !of.is_running || Instant::now() >= deadline {
+            return copy;
+        }
+        sleep(mark::PAUSE).await;
     }
 }
 
-fn fork_in(library: &Library, session_id: &str, cwd: &str, at: Option<&str>) -> Result<String, ErrorObject> {
+fn fork_of(
+    library: &Library,
+    transcript: &Transcript,
+    at: Option<&str>,
+    id: &str,
+) -> Result<Transcript, ErrorObject> {
     let told = |error: Error| match error {
         Error::NoMessage { .. } | Error::NoMessages { .. } => {
             ErrorObject::invalid_params(format!("messageId: {error}"))
         }
         error => fault::cli(&error),
     };
-    let transcript = find(library, session_id, Some(cwd)).map_err(told)?;
-    let mut fork = Fork::new();
+    let mut fork = Fork::new().id(id);
     if let Some(at) = at {
-        let end = end_of(&transcript, at).map_err(told)?;
+        let end = end_of(transcript, at).map_err(told)?;
         fork = fork.at(end.unwrap_or_else(|| at.to_owned()));
     }
-    let copy = library.fork(&transcript, &fork).map_err(told)?;
-    Ok(copy.id().to_owned())
+    library.fork(transcript, &fork).map_err(told)
 }
 
 /// The last record of a message that the API has named: an answer is several records, and its tools' results belong to it.

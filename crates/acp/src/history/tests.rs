@@ -76,6 +76,15 @@ impl Desk {
         path
     }
 
+    /// A fork of the first session: its id, which is the one that was asked for.
+    fn fork(&self, at: Option<&str>) -> Result<String, ErrorObject> {
+        let asked = uuid::Uuid::new_v4().to_string();
+        let session = find(&self.library, &id(1), Some("/work")).unwrap();
+        let copy = fork_of(&self.library, &session, at, &asked)?;
+        assert_eq!(copy.id(), asked);
+        Ok(asked)
+    }
+
     fn write_many(&self, count: usize) {
         let begin = SystemTime::now() - Duration::from_secs(10_000);
         for number in 0..count {
@@ -212,7 +221,6 @@ fn acp_prompt_04_an_id_that_is_no_session_is_not_found() {
     for id in [id(1).as_str(), "nonsense", "", "../../etc/passwd"] {
         let error = find(&desk.library, id, Some("/work")).map_err(|error| fault::cli(&error)).unwrap_err();
         assert_code(&error, NOT_FOUND);
-        assert_code(&fork_in(&desk.library, id, "/work", None).unwrap_err(), NOT_FOUND);
         let request = SetTitleRequest { session_id: id.into(), title: "t".into() };
         assert_code(&rename_in(&desk.library, &request).unwrap_err(), NOT_FOUND);
     }
@@ -300,7 +308,7 @@ fn conversation() -> Vec<Value> {
 fn caa_1048_a_fork_ends_at_the_message_that_is_named_in_either_way() {
     let desk = Desk::new();
     desk.write(1, "/work", &conversation());
-    let whole = fork_in(&desk.library, &id(1), "/work", None).unwrap();
+    let whole = desk.fork(None).unwrap();
     assert_eq!(desk.texts(&whole), ["p1", "", "", "", "", "said", "p2", "end"]);
     for (at, count) in [
         (uuid("said"), 6),
@@ -310,12 +318,12 @@ fn caa_1048_a_fork_ends_at_the_message_that_is_named_in_either_way() {
         ("msg_1".into(), 5),
         (uuid("p1"), 1),
     ] {
-        let fork = fork_in(&desk.library, &id(1), "/work", Some(&at)).unwrap();
+        let fork = desk.fork(Some(&at)).unwrap();
         assert_eq!(desk.texts(&fork).len(), count, "{at}");
         assert!(find(&desk.library, &fork, Some("/work")).is_ok());
     }
     for at in ["msg_none", "", &uuid("none")] {
-        assert_code(&fork_in(&desk.library, &id(1), "/work", Some(at)).unwrap_err(), INVALID_PARAMS);
+        assert_code(&desk.fork(Some(at)).unwrap_err(), INVALID_PARAMS);
     }
 }
 

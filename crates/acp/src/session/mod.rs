@@ -9,16 +9,18 @@ mod launch;
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use oarlock_agent::history::Transcript;
 use oarlock_agent::stream::{Content, Json};
 use oarlock_proto::acp::SetupRequest;
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_wire::Responder;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::context::Context;
+use crate::history::Mark;
 use actor::Actor;
 
 /// How a session begins.
@@ -33,6 +35,9 @@ pub(crate) enum Begin {
     /// From a copy of a transcript.
     Fork,
 }
+
+/// The transcript that a session begins with, as soon as it is there.
+pub(crate) type Past = BoxFuture<'static, Result<Option<Transcript>, ErrorObject>>;
 
 /// What is asked of a session.
 #[derive(Debug)]
@@ -86,6 +91,7 @@ pub(crate) struct Handle {
     commands: mpsc::Sender<Command>,
     close: oneshot::Sender<Option<Responder>>,
     over: CancellationToken,
+    mark: watch::Receiver<Mark>,
 }
 
 /// Commands that may wait for a session; more are refused. A session takes them at once, so this is never reached in
@@ -99,7 +105,7 @@ impl Handle {
         id: String,
         begin: Begin,
         request: SetupRequest,
-        transcript: Option<Transcript>,
+        past: Past,
         responder: Responder,
         tasks: &TaskTracker,
     ) -> Self {
@@ -107,12 +113,18 @@ impl Handle {
         let (close, closed) = oneshot::channel();
         let over = CancellationToken::new();
         let ending = over.clone().drop_guard();
-        let actor = Actor::new(context, id, request, received, closed, tasks.clone());
+        let (marks, mark) = watch::channel(Mark::of(&id));
+        let actor = Actor::new(context, id, request, received, closed, tasks.clone(), marks);
         tasks.spawn(async move {
-            actor.run(begin, transcript, responder).await;
+            actor.run(begin, past, responder).await;
             drop(ending);
         });
-        Self { commands, close, over }
+        Self { commands, close, over, mark }
+    }
+
+    /// How far it is.
+    pub(crate) fn mark(&self) -> Mark {
+        self.mark.borrow().clone()
     }
 
     /// Waits until it is over, and has answered all that was asked of it.

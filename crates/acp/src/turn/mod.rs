@@ -12,6 +12,7 @@
 //!
 //! A turn that has started subagents in the background is not over for the client before they are: the answer is held until
 //! they have ended and the turn in which the CLI tells the model of it has, too. Commands in the background hold nothing.
+//! Nor is a turn over that was to be steered by a message which the CLI has not read: the CLI begins another one with it.
 
 use std::collections::BTreeSet;
 
@@ -60,12 +61,19 @@ enum Stage {
 struct Prompt {
     uuid: String,
     stage: Stage,
+    /// It was said to a turn, and nobody waits for its answer.
+    steers: bool,
 }
 
 impl Prompt {
     /// Does the CLI have it, and is no turn over that has read it?
     fn is_there(&self) -> bool {
         matches!(self.stage, Stage::Sent | Stage::GivenUp)
+    }
+
+    /// Does the CLI have it for a turn that runs, or for one of its own?
+    fn is_steering(&self) -> bool {
+        self.steers && matches!(self.stage, Stage::Sent)
     }
 }
 
@@ -105,7 +113,12 @@ pub(crate) struct Turns {
 impl Turns {
     /// The client has sent a prompt.
     pub(crate) fn prompt(&mut self, uuid: impl Into<String>) {
-        self.prompts.push(Prompt { uuid: uuid.into(), stage: Stage::Waiting });
+        self.prompts.push(Prompt { uuid: uuid.into(), stage: Stage::Waiting, steers: false });
+    }
+
+    /// The client says something to the turn that runs, or that is to begin with it.
+    pub(crate) fn steer(&mut self, uuid: impl Into<String>) {
+        self.prompts.push(Prompt { uuid: uuid.into(), stage: Stage::Waiting, steers: true });
     }
 
     /// May the next prompt go to the CLI? Not during a cancel: it might be cancelled with the others.
@@ -147,6 +160,11 @@ impl Turns {
     /// Is a cancel under way?
     pub(crate) fn is_cancelling(&self) -> bool {
         self.cancelling
+    }
+
+    /// Is there a message for the running turn that no turn has read?
+    pub(crate) fn is_steered(&self) -> bool {
+        self.prompts.iter().any(Prompt::is_steering)
     }
 
     /// Is an answer held, although no subagent runs any more? The turn that the CLI then starts may not come.
@@ -236,12 +254,15 @@ impl Turns {
             let oldest = self.prompts.iter().find(|prompt| prompt.is_there());
             over.extend(oldest.map(|prompt| prompt.uuid.clone()));
         }
+        let is_unread = |prompt: &Prompt| prompt.is_steering() && !over.contains(&prompt.uuid);
+        // What the client takes for one turn is more than one.
+        let goes_on = !self.subagents.is_empty() || self.prompts.iter().any(is_unread);
         if self.cancelling {
             outcome = cancelled(end);
             // What no turn has read is still to be taken back, or to be interrupted when its turn begins.
             let is_left = |prompt: &Prompt| prompt.is_there() && !over.contains(&prompt.uuid);
             self.cancelling = self.prompts.iter().any(is_left);
-        } else if !self.subagents.is_empty() && matches!(outcome, Answer::Stopped(_)) {
+        } else if goes_on && matches!(outcome, Answer::Stopped(_)) {
             self.prompts.retain_mut(|prompt| {
                 let is_over = over.contains(&prompt.uuid);
                 if is_over && matches!(prompt.stage, Stage::Sent) {
@@ -252,7 +273,7 @@ impl Turns {
             return Answers::new();
         }
         if let Answer::Failed(error) = &outcome
-            && over.is_empty()
+            && !self.prompts.iter().any(|prompt| over.contains(&prompt.uuid) && !prompt.steers)
             && end.result.is_some()
         {
             self.unclaimed = Some(error.clone());
@@ -261,7 +282,7 @@ impl Turns {
         for uuid in over {
             answers.extend(self.answer(&uuid, &outcome));
         }
-        if self.subagents.is_empty() {
+        if !goes_on {
             answers.extend(self.release());
         }
         answers
@@ -272,15 +293,17 @@ impl Turns {
         self.unclaimed.take()
     }
 
-    /// The subagents are done, and nothing more comes of it: what was held is answered.
+    /// Nothing more comes of subagents and steering: what was held is answered.
     pub(crate) fn release(&mut self) -> Answers {
         let mut answers = Answers::new();
-        self.prompts.retain_mut(|prompt| match &prompt.stage {
+        self.prompts.retain(|prompt| match &prompt.stage {
             Stage::Held(answer) => {
-                answers.push((prompt.uuid.clone(), answer.clone()));
+                if !prompt.steers {
+                    answers.push((prompt.uuid.clone(), answer.clone()));
+                }
                 false
             }
-            _ => true,
+            _ => !prompt.is_steering(),
         });
         answers
     }
@@ -291,6 +314,7 @@ impl Turns {
         let is_read = |uuid: &String| self.read.contains(uuid);
         for prompt in &self.prompts {
             match &prompt.stage {
+                Stage::Waiting | Stage::Held(_) if prompt.steers => {}
                 Stage::Waiting => {
                     cancel.answers.push((prompt.uuid.clone(), Answer::stopped(StopReason::Cancelled)));
                 }
@@ -319,7 +343,9 @@ impl Turns {
         let answer = Answer::stopped(StopReason::Cancelled);
         let mut answers = self.take(|prompt| matches!(prompt.stage, Stage::Held(_)), &answer);
         for prompt in self.prompts.iter_mut().filter(|prompt| matches!(prompt.stage, Stage::Sent)) {
-            answers.push((prompt.uuid.clone(), answer.clone()));
+            if !prompt.steers {
+                answers.push((prompt.uuid.clone(), answer.clone()));
+            }
             prompt.stage = Stage::GivenUp;
         }
         answers
@@ -359,7 +385,7 @@ impl Turns {
         let mut answers = Answers::new();
         self.prompts.retain(|prompt| {
             let fits = fits(prompt);
-            if fits && !matches!(prompt.stage, Stage::GivenUp) {
+            if fits && !prompt.steers && !matches!(prompt.stage, Stage::GivenUp) {
                 answers.push((prompt.uuid.clone(), answer.clone()));
             }
             !fits

@@ -52,6 +52,12 @@ fn sent(turns: &mut Turns, uuid: &str) {
     turns.sent(uuid);
 }
 
+/// A message for the turn that runs, which the CLI has.
+fn steered(turns: &mut Turns, uuid: &str) {
+    turns.steer(uuid);
+    turns.sent(uuid);
+}
+
 fn reasons(answers: Answers) -> Vec<(String, StopReason)> {
     let reason = |answer| match answer {
         Answer::Stopped(response) => response.stop_reason,
@@ -277,6 +283,44 @@ fn caa_336_a_turn_is_over_when_its_subagents_are_and_the_model_has_heard_of_it()
 }
 
 #[test]
+fn caa_871_a_steered_turn_is_over_when_the_message_was_read() {
+    let mut turns = Turns::default();
+    sent(&mut turns, "a");
+    turns.follow(&Event::TurnStarted);
+    steered(&mut turns, "read");
+    assert_eq!(turns.follow(&ended(&["a", "read"], success())).len(), 1, "during the turn");
+    sent(&mut turns, "b");
+    turns.follow(&Event::TurnStarted);
+    steered(&mut turns, "late");
+    assert!(turns.follow(&ended(&["b"], success())).is_empty(), "another turn begins with it");
+    turns.follow(&Event::TurnStarted);
+    assert_eq!(reasons(turns.follow(&ended(&["late"], success()))), [("b".into(), StopReason::EndTurn)]);
+    assert!(turns.is_idle());
+}
+
+#[test]
+fn caa_1027_a_message_that_no_turn_reads_holds_an_answer_for_a_while() {
+    let mut turns = Turns::default();
+    sent(&mut turns, "a");
+    turns.follow(&Event::TurnStarted);
+    steered(&mut turns, "lost");
+    assert!(turns.follow(&ended(&["a"], success())).is_empty());
+    assert!(turns.is_steered() && turns.awaits_wake());
+    assert_eq!(turns.release().len(), 1);
+    assert!(!turns.is_steered() && turns.is_idle(), "it does not hold the next one");
+}
+
+#[test]
+fn a_failure_of_a_turn_that_was_steered_into_being_is_told() {
+    let mut turns = Turns::default();
+    steered(&mut turns, "steering");
+    turns.follow(&Event::TurnStarted);
+    let failed = TurnResult { is_error: true, ..success().expect("one") };
+    assert!(turns.follow(&ended(&["steering"], Some(failed))).is_empty());
+    assert!(turns.take_unclaimed().is_some());
+}
+
+#[test]
 fn zed_62488_a_command_in_the_background_holds_nothing() {
     let mut turns = Turns::default();
     sent(&mut turns, "a");
@@ -317,6 +361,7 @@ fn acp_prompt_03_the_end_of_the_cli_answers_what_it_had() {
 enum Step {
     Prompt,
     Send,
+    Steer { is_read: bool },
     StartTurn { reads: usize },
     EndTurn { tells: bool, has_result: bool },
     SelfTurn,
@@ -333,6 +378,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => Just(Step::Prompt),
         4 => Just(Step::Send),
+        2 => any::<bool>().prop_map(|is_read| Step::Steer { is_read }),
         4 => (1..3_usize).prop_map(|reads| Step::StartTurn { reads }),
         4 => (any::<bool>(), prop::bool::weighted(0.9))
             .prop_map(|(tells, has_result)| Step::EndTurn { tells, has_result }),
@@ -378,7 +424,8 @@ impl Model {
         let Some(read) = self.turn.take() else { return };
         // Without a result there is nothing to guess by.
         let unread: Vec<String> = self.queued.iter().cloned().collect();
-        let told: Vec<&str> = if tells || !has_result || read.len() != 1 {
+        let is_steering = read.iter().any(|uuid| uuid.starts_with('s'));
+        let told: Vec<&str> = if tells || !has_result || read.len() != 1 || is_steering {
             read.iter().map(String::as_str).collect()
         } else {
             vec![]
@@ -406,6 +453,20 @@ impl Model {
                 {
                     self.turns.sent(&uuid);
                     self.queued.push_back(uuid);
+                }
+            }
+            Step::Steer { is_read } => {
+                if self.turns.may_send()
+                    && let Some(turn) = &mut self.turn
+                {
+                    let uuid = format!("s{}", self.next);
+                    self.next += 1;
+                    steered(&mut self.turns, &uuid);
+                    if *is_read {
+                        turn.push(uuid);
+                    } else {
+                        self.queued.push_back(uuid);
+                    }
                 }
             }
             Step::StartTurn { reads } => {

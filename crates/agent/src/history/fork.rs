@@ -19,6 +19,7 @@ use crate::Error;
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Fork {
+    id: Option<String>,
     at: Option<String>,
     title: Option<String>,
 }
@@ -27,6 +28,12 @@ impl Fork {
     /// The whole session, under its own title with ` (fork)` added.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The id of the fork, instead of a fresh one.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
     }
 
     /// Only up to this message, which is part of the fork.
@@ -49,8 +56,8 @@ impl Library {
     /// are not copied; the CLI does not copy them either.
     ///
     /// # Errors
-    /// [`Error::NoMessage`] when there is no message to fork at, [`Error::NoMessages`] when there are none at all;
-    /// otherwise when a file cannot be read or written.
+    /// [`Error::NoMessage`] when there is no message to fork at, [`Error::NoMessages`] when there are none at all,
+    /// [`Error::NoSessionId`] when the id asked for is none; otherwise when a file cannot be read or written.
     pub fn fork(&self, session: &Transcript, fork: &Fork) -> Result<Transcript, Error> {
         let source = self.inside(session.path())?;
         let title = match &fork.title {
@@ -63,7 +70,10 @@ impl Library {
         };
         let plan = Plan::make(session.id(), &source, fork.at.as_deref())?;
         let folder = source.parent().unwrap_or(&source);
-        let id = Uuid::new_v4().to_string();
+        let id = match &fork.id {
+            Some(id) => check_id(id)?.to_owned(),
+            None => Uuid::new_v4().to_string(),
+        };
         let path = folder.join(format!("{id}.jsonl"));
         let write = |error| failed("write", &path, error);
         // The new file appears under its name when all of it is there, and only its owner may read it.

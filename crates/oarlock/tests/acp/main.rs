@@ -127,6 +127,9 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_630_a_turn_without_a_result_is_answered Fake,
         caa_871_caa_1027_a_steered_turn_ends_once Real,
         caa_871_steering_an_idle_session Real,
+        caa_1027_a_message_that_is_late_is_told_all_the_same Real,
+        a_steered_message_outlives_its_cli Real,
+        a_cancel_takes_back_a_steered_message Real,
         zed_53438_zed_47928_a_prompt_during_a_turn_is_answered Real,
         zed_55501_a_usage_limit_leaves_the_session_usable Real,
         zed_56375_thinking_can_be_asked_for Fake,
@@ -152,6 +155,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         bash_permission Real,
         search Real,
         todo Fake,
+        acp_plan_01_todo Oldest,
         acp_plan_01_tasks Oldest,
         subagent Any,
         subagent_full Real,
@@ -163,6 +167,9 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_360_a_diff_has_the_whole_file Real,
         caa_333_edits_can_go_through_the_editor Real,
         mcp_tools_have_readable_titles Real,
+        an_http_server_is_used Both,
+        an_sse_server_is_used Real,
+        a_server_can_ask_for_an_address_to_be_opened Newest,
     }
     asks {
         plan_mode Both,
@@ -220,6 +227,8 @@ const SCENARIOS: &[Scenario] = scenarios![
         zed_55888_a_cleared_session_goes_on Real,
         zed_54411_a_title_can_be_set Real,
         load_while_it_is_open Real,
+        a_session_is_listed_after_its_first_turn Real,
+        a_fork_waits_for_its_message Real,
     }
     faults {
         acp_prompt_03_caa_734_a_killed_cli_answers_the_prompt Both,

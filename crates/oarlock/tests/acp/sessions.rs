@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use oarlock_testkit::acp::{Abilities, Client, Item};
-use oarlock_testkit::model::{Script, text, thinking, tool};
+use oarlock_testkit::model::{Script, hold, text, thinking, tool};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -212,7 +212,12 @@ pub(crate) async fn zed_55888_a_cleared_session_goes_on(stage: Stage) -> Result<
     ensure!(text_of(&client, &session, &two).await? == "after it");
     let asked = stage.model.turn("two", 0, std::time::Duration::from_secs(5)).await?;
     ensure!(!asked.body["messages"].to_string().contains("before it"), "it was not cleared");
-    stage.written("\"after it\"").await?;
+    let answer = client.call("session/fork", of(&stage, &session)).await?;
+    let fork = answer.result()?["sessionId"].as_str().context("no id")?.to_owned();
+    text_of(&client, &fork, &stage.says("forked", "in the fork")).await?;
+    let asked = stage.model.turn("forked", 0, std::time::Duration::from_secs(5)).await?;
+    let told = asked.body["messages"].to_string();
+    ensure!(told.contains("after it") && !told.contains("before it"), "a fork of the other: {told}");
     // A CLI that dies after a clear comes back in the new conversation.
     for id in stage.clis()? {
         rustix::process::kill_process(
@@ -248,13 +253,59 @@ pub(crate) async fn zed_54411_a_title_can_be_set(stage: Stage) -> Result<()> {
 
 pub(crate) async fn load_while_it_is_open(stage: Stage) -> Result<()> {
     let (one, two) = (stage.says("one", "first"), stage.says("two", "second"));
+    let three = stage.says("three", "third");
     let (client, session) = stage.open(Abilities::Zed).await?;
     text_of(&client, &session, &one).await?;
-    stage.written("\"first\"").await?;
-    let clis = stage.clis()?;
+    // At once: the CLI writes the transcript a moment after the turn's end, and that is for the agent to wait for.
     client.call("session/load", of(&stage, &session)).await?.result()?;
+    let list = client.call("session/list", json!({"cwd": stage.sandbox.work()})).await?;
+    ensure!(list.result()?["sessions"][0]["sessionId"] == session, "{list:?}");
+    let clis = stage.clis()?;
     ensure!(stage.clis()? == clis, "the same CLI serves it");
     ensure!(client.picture(&session).text().matches("first").count() == 2, "shown live and again");
     ensure!(text_of(&client, &session, &two).await? == "second");
+    client.call("session/resume", of(&stage, &session)).await?.result()?;
+    ensure!(stage.clis()? == clis, "and when it is resumed");
+    // With other directories it is another CLI, which remembers.
+    let mut other = of(&stage, &session);
+    other["additionalDirectories"] = json!([stage.sandbox.home()]);
+    client.call("session/resume", other).await?.result()?;
+    ensure!(text_of(&client, &session, &three).await? == "third");
+    let asked = stage.model.turn("three", 0, std::time::Duration::from_secs(5)).await?;
+    let told = asked.body["messages"].to_string();
+    ensure!(told.contains("first") && told.contains("second"), "it has forgotten: {told}");
+    ensure!(stage.clis()?.iter().all(|id| !clis.contains(id)), "the same CLI");
+    stage.end(client).await
+}
+
+/// A list right after the first turn has the session; one of an agent that has just begun has none.
+pub(crate) async fn a_session_is_listed_after_its_first_turn(stage: Stage) -> Result<()> {
+    let one = stage.says("one", "first");
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    text_of(&client, &session, &one).await?;
+    let list = client.call("session/list", json!({"cwd": stage.sandbox.work()})).await?;
+    ensure!(list.result()?["sessions"][0]["sessionId"] == session, "{list:?}");
+    stage.end(client).await
+}
+
+/// A fork of a session whose message is still being said waits for it; one that never comes is an error.
+pub(crate) async fn a_fork_waits_for_its_message(stage: Stage) -> Result<()> {
+    let one = stage.script("one", Script::new().turn([text("half"), hold("go"), text(" whole")]));
+    let next = stage.says("next", "and on");
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let prompt = client.ask(&session, &one).await?;
+    let shown = client.update("agent_message_chunk", |_| true).await?;
+    let mut params = of(&stage, &session);
+    params["_meta"] = json!({"messageId": shown["messageId"]});
+    let asked = client.request("session/fork", params.clone()).await?;
+    stage.model.release("go");
+    client.answered(&prompt).await?.result()?;
+    let answer = client.answered(&asked).await?;
+    let other = answer.result()?["sessionId"].as_str().context("no id")?.to_owned();
+    text_of(&client, &other, &next).await?;
+    let told = stage.model.turn("next", 0, std::time::Duration::from_secs(5)).await?;
+    ensure!(told.body["messages"].to_string().contains("half"), "{}", told.body["messages"]);
+    params["_meta"] = json!({"messageId": "msg_that_nobody_said"});
+    client.call("session/fork", params).await?.error(-32602)?;
     stage.end(client).await
 }

@@ -1,6 +1,7 @@
 //! Tool calls: what they look like, what they change, and what they say while they run.
 
 use anyhow::{Context, Result, ensure};
+use oarlock_testkit::acp::mcp::{self, Server, Transport};
 use oarlock_testkit::acp::{Abilities, Call, Client, Reply};
 use oarlock_testkit::model::{Script, text, tool};
 use serde_json::{Value, json};
@@ -244,13 +245,20 @@ pub(crate) async fn todo(stage: Stage) -> Result<()> {
         .turn([todos("completed", "in_progress")])
         .turn([text("planned")]);
     let prompt = stage.script("todo", script);
-    let (client, session) = stage.open(Abilities::Zed).await?;
+    let client = stage.agent(Abilities::Zed).await?;
+    // The oldest CLI has it only where its newer list of tasks is switched off; the newest has neither.
+    let environment = json!({"claudeCode": {"options": {"env": {"CLAUDE_CODE_ENABLE_TASKS": "0"}}}});
+    let (session, _) = stage.open_with(&client, json!({"_meta": environment})).await?;
     let calls = calls(&client, &session, &prompt).await?;
     ensure!(calls.is_empty(), "a list of tasks is no call: {calls:?}");
     let plans = client.picture(&session).plans;
     ensure!(plans.len() == 2, "equal ones are told once: {plans:?}");
     ensure!(plans[1][0]["status"] == "completed" && plans[1][1]["status"] == "in_progress", "{plans:?}");
     stage.end(client).await
+}
+
+pub(crate) async fn acp_plan_01_todo(stage: Stage) -> Result<()> {
+    todo(stage).await
 }
 
 /// The newest CLI has these tools no more.
@@ -436,6 +444,52 @@ pub(crate) async fn caa_333_edits_can_go_through_the_editor(stage: Stage) -> Res
         offered.tools()
     );
     ensure!(stage.read("a.txt").as_deref() == Some(AFTER));
+    stage.end(client).await
+}
+
+/// A server that is somewhere else is reached with the client's headers, and its call is shown as any other.
+async fn remote_server(stage: Stage, transport: Transport) -> Result<()> {
+    let prompt = stage.uses("mcp", "mcp__far__add", json!({"a": 2, "b": 3}), "added");
+    let server = Server::start(transport).await?;
+    let client = stage.agent(Abilities::Zed).await?;
+    let (session, _) = stage.open_with(&client, json!({"mcpServers": [server.config("far")]})).await?;
+    let calls = calls(&client, &session, &prompt).await?;
+    let call = calls.first().context("no call")?;
+    ensure!(calls.len() == 1 && call.status() == "completed", "{calls:?}");
+    ensure!(call.text().contains("the sum is 5"), "{call:?}");
+    ensure!(call.title() == "far: Add", "{}", call.title());
+    stage.end(client).await
+}
+
+pub(crate) async fn an_http_server_is_used(stage: Stage) -> Result<()> {
+    remote_server(stage, Transport::Http).await
+}
+
+pub(crate) async fn an_sse_server_is_used(stage: Stage) -> Result<()> {
+    remote_server(stage, Transport::Sse).await
+}
+
+/// A server that needs the user in a browser: the client is given the address, and told when it is done.
+pub(crate) async fn a_server_can_ask_for_an_address_to_be_opened(stage: Stage) -> Result<()> {
+    let prompt = stage.uses("login", "mcp__far__login", json!({}), "logged in");
+    let server = Server::start(Transport::Sse).await?;
+    let client = stage.agent(Abilities::Full).await?;
+    let (session, _) = stage.open_with(&client, json!({"mcpServers": [server.config("far")]})).await?;
+    client.policy(|ask| match ask.method.as_str() {
+        "elicitation/create" => Reply::Result(json!({"action": "accept"})),
+        _ => ask.choose("allow_once"),
+    });
+    let answer = client.prompt(&session, &prompt).await?;
+    ensure!(answer.stop_reason()? == "end_turn", "{answer:?}");
+    let asked = client.asks("elicitation/create");
+    ensure!(asked.len() == 1, "{asked:?}");
+    let params = &asked[0].params;
+    ensure!(params["mode"] == "url" && params["url"] == mcp::ADDRESS, "{params}");
+    ensure!(params["message"].as_str().is_some_and(|words| words.contains("far")), "nobody asks: {params}");
+    let done = client.wait_for("its end", |line| line["method"] == "elicitation/complete").await?;
+    ensure!(done["params"]["elicitationId"] == params["elicitationId"], "{done}");
+    let told = client.picture(&session).calls.first().context("no call")?.text();
+    ensure!(told.contains("accept"), "the server was told {told}");
     stage.end(client).await
 }
 

@@ -253,9 +253,63 @@ pub(crate) async fn caa_871_caa_1027_a_steered_turn_ends_once(stage: Stage) -> R
     stage.model.release("go");
     let answer = client.answered(&id).await?;
     ensure!(answer.stop_reason()? == "end_turn", "{answer:?}");
+    // A CLI that was slow to hear it begins another turn with it, which is over before the answer, too.
     let told = stage.model.requests().iter().any(|request| request.told().contains("look at line one"));
     ensure!(told, "the model was not told");
     ensure!(text_of(&client, &session, &stage.says("next", "next")).await?.contains("next"));
+    stage.end(client).await
+}
+
+/// What comes too late for a turn begins another one, before the prompt is answered.
+pub(crate) async fn caa_1027_a_message_that_is_late_is_told_all_the_same(stage: Stage) -> Result<()> {
+    let prompt = stage.script("steered", Script::new().turn([words("saying"), hold("go"), words(" it")]));
+    let steering = stage.says("steering", "so be it");
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &prompt).await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    // The turn calls no tool, so there is nothing during it that the message could be read after.
+    client.call("_session/steering", steer(&session, &steering)).await?.result()?;
+    stage.model.release("go");
+    let answer = client.answered(&id).await?;
+    ensure!(answer.stop_reason()? == "end_turn", "{answer:?}");
+    let said = client.picture(&session).text();
+    ensure!(said.contains("so be it"), "{said}");
+    stage.end(client).await
+}
+
+/// What a turn was to be steered by is not lost with the CLI that has not read it.
+pub(crate) async fn a_steered_message_outlives_its_cli(stage: Stage) -> Result<()> {
+    // Its turn comes after the answer to the prompt that was lost.
+    let stage = stage.with_background();
+    let prompt = stage.script("steered", Script::new().turn([words("reading"), hold("go")]));
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &prompt).await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    let steering = stage.says("steering", "so be it");
+    client.call("_session/steering", steer(&session, &steering)).await?.result()?;
+    for id in stage.clis()? {
+        let id = rustix::process::Pid::from_raw(id).context("no pid")?;
+        rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
+    }
+    client.answered(&id).await?.error(-32603)?;
+    client.seen(&session, "its turn", |picture| picture.text().contains("so be it")).await?;
+    stage.end(client).await
+}
+
+/// A cancel is meant for it, too: it begins no turn of its own.
+pub(crate) async fn a_cancel_takes_back_a_steered_message(stage: Stage) -> Result<()> {
+    let prompt = stage.script("steered", Script::new().turn([words("reading"), hold("go")]));
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    let id = client.ask(&session, &prompt).await?;
+    client.update("agent_message_chunk", |_| true).await?;
+    let steering = stage.says("steering", "never");
+    client.call("_session/steering", steer(&session, &steering)).await?.result()?;
+    client.cancel(&session).await?;
+    let answer = client.answered(&id).await?;
+    ensure!(answer.stop_reason()? == "cancelled", "{answer:?}");
+    ensure!(text_of(&client, &session, &stage.says("next", "next")).await?.contains("next"));
+    let asked = stage.model.requests();
+    ensure!(!asked.iter().any(|request| request.told().contains("{{script steering}}")), "it was told");
     stage.end(client).await
 }
 

@@ -313,7 +313,7 @@ fn plans(lines: &[Line]) -> Vec<String> {
     complaints
 }
 
-/// Within a turn the same cost is not told twice.
+/// The same cost is not told twice when nothing was said in between.
 fn usage(lines: &[Line]) -> Vec<String> {
     let mut last: HashMap<&str, &Value> = HashMap::new();
     let mut complaints = Vec::new();
@@ -322,12 +322,16 @@ fn usage(lines: &[Line]) -> Vec<String> {
         if line.sent || is_answer(line) {
             last.clear();
         }
-        let Some((session, update)) = update(line).filter(|(_, update)| kind(update) == "usage_update")
-        else {
-            continue;
-        };
-        if last.insert(session, update) == Some(update) && update.get("cost").is_some() {
-            complaints.push(format!("the same cost told twice: {update}"));
+        let Some((session, update)) = update(line) else { continue };
+        match kind(update) {
+            // A message that was late for one turn begins another, and the prompt is answered after both.
+            "agent_message_chunk" => drop(last.remove(session)),
+            "usage_update"
+                if last.insert(session, update) == Some(update) && update.get("cost").is_some() =>
+            {
+                complaints.push(format!("the same cost told twice: {update}"));
+            }
+            _ => {}
         }
     }
     complaints

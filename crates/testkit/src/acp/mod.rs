@@ -7,11 +7,13 @@
 //! | [`picture`](Picture) | what a user would see now: the updates folded together |
 //! | [`laws`] | what a recording must keep, whatever it is about |
 //! | [`schema`] | the published JSON schemas |
+//! | [`mcp`] | a server of the Model Context Protocol, over HTTP |
 //! | [`peers`] | other clients: the Python SDK, `acpx`, the Rust SDK |
 
 mod abilities;
 mod client;
 pub mod laws;
+pub mod mcp;
 pub mod peers;
 mod picture;
 pub mod reference;

@@ -76,7 +76,7 @@ fn kind(status: u16) -> &'static str {
     }
 }
 
-async fn read(socket: &mut TcpStream) -> Result<Request> {
+pub(crate) async fn read(socket: &mut TcpStream) -> Result<Request> {
     let mut bytes = Vec::with_capacity(16 << 10);
     loop {
         ensure!(socket.read_buf(&mut bytes).await? > 0, "the request ended within its head");
@@ -111,7 +111,7 @@ async fn read(socket: &mut TcpStream) -> Result<Request> {
     }
 }
 
-async fn respond(socket: &mut TcpStream, status: u16, body: Option<Value>) -> Result<()> {
+pub(crate) async fn respond(socket: &mut TcpStream, status: u16, body: Option<Value>) -> Result<()> {
     let body = body.map(|body| body.to_string()).unwrap_or_default();
     let head = format!(
         "HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",

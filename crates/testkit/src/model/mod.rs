@@ -17,7 +17,7 @@
 //! # anyhow::Ok(()) })?; anyhow::Ok(())
 //! ```
 
-mod http;
+pub(crate) mod http;
 mod request;
 mod script;
 

@@ -17,25 +17,21 @@ impl Actor {
             }
         };
         let options = self.choices.launch(options);
-        let cwd = Path::new(&self.request.cwd);
-        self.resumes = self.context().library.as_ref().is_some_and(|library| {
-            library.exists(&self.cli_session, cwd)
-                || library.find(&self.cli_session, None).ok().flatten().is_some()
-        });
-        let options = match self.resumes {
-            true => options.resume(&self.cli_session),
-            false => options.session_id(&self.cli_session),
-        };
+        let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
+        let (cwd, leaving) = (self.request.cwd.clone(), self.leaving.take());
         // Two CLIs would write one transcript, and the second may not find in it what the first has yet to write.
-        let leaving = self.leaving.take();
-        let start = async move {
+        let connecting = async move {
             if let Some(leaving) = leaving {
                 leaving.await;
             }
+            let options = match history::open(&context, &id, Some(&cwd)) {
+                Ok(_) => options.resume(id),
+                Err(_) => options.session_id(id),
+            };
             options.connect().await
         };
         self.has_begun = false;
-        self.cli = Cli::Starting(start.boxed());
+        self.cli = Cli::Starting(connecting.boxed());
     }
 
     pub(super) fn started(&mut self, outcome: Started) {
@@ -88,8 +84,8 @@ impl Actor {
         // A CLI that was killed at its first turn leaves a transcript that it cannot read.
         let is_lost =
             matches!(error, Error::NotStarted { reason, .. } if reason.contains("No conversation found"));
-        if is_lost && std::mem::take(&mut self.resumes) && self.setups.is_empty() {
-            self.cli_session = uuid::Uuid::new_v4().to_string();
+        if is_lost && self.setups.is_empty() {
+            self.change_session(uuid::Uuid::new_v4().to_string());
             self.died = Some(format!("What was said before could not be brought back: {error}"));
             return self.start();
         }
@@ -134,6 +130,8 @@ impl Actor {
             None => Error::Exited(session.wait().await),
         };
         tracing::warn!(%error, "the CLI is gone");
+        // What it has not written down is lost.
+        self.mark.send_modify(|mark| *mark = Mark::of(&mark.session));
         self.gate.clear();
         // Only the screen hears how all that is open ends: the prompts shall hear why.
         let events: Vec<Event> = self.reducer.close().collect();

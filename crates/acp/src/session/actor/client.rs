@@ -3,7 +3,7 @@
 use super::*;
 
 impl Actor {
-    pub(super) async fn obey(&mut self, command: Command) {
+    pub(super) fn obey(&mut self, command: Command) {
         match command {
             Command::Prompt { content, responder } => self.prompt(content, responder),
             Command::Steer { content, asks_first, responder } => self.steer(content, asks_first, responder),
@@ -24,7 +24,7 @@ impl Actor {
                 self.set_title(title);
                 self.tell_info();
             }
-            Command::Again { begin, request, responder } => self.again(begin, request, responder).await,
+            Command::Again { begin, request, responder } => self.again(begin, request, responder),
         }
     }
 
@@ -48,7 +48,7 @@ impl Actor {
         }
         let uuid = uuid::Uuid::new_v4().to_string();
         // Nobody waits for its answer, but a cancel is about it, too.
-        self.turns.prompt(&uuid);
+        self.turns.steer(&uuid);
         let mut user = User::prompt(content);
         user.uuid = Some(uuid);
         self.waiting.push_back(user);
@@ -81,9 +81,7 @@ impl Actor {
             if let Some(uuid) = &user.uuid {
                 self.turns.sent(uuid);
                 self.reducer.sent(uuid);
-                if self.responders.contains_key(uuid) {
-                    self.unread.push(user.clone());
-                }
+                self.unread.push(user.clone());
             }
             if !self.turns.is_running() {
                 self.muted = false;
@@ -204,15 +202,24 @@ impl Actor {
         }
     }
 
-    pub(super) async fn again(&mut self, begin: Begin, request: SetupRequest, responder: Responder) {
-        if begin == Begin::Load
-            && let Some(library) = &self.context().library
-            && let Ok(transcript) = library.open(&self.cli_session, None)
-        {
-            self.replay(&transcript).await;
-            self.screen.tell_at_work();
-            self.flush();
+    /// A session that is open is loaded or resumed.
+    pub(super) fn again(&mut self, begin: Begin, request: SetupRequest, responder: Responder) {
+        let mark = self.mark.borrow().clone();
+        let is_empty = mark.record.is_none() && history::open(self.context(), &mark.session, None).is_err();
+        if begin != Begin::Load || is_empty {
+            return self.set_up_again(begin, request, responder);
         }
+        let (context, notes) = (self.asker.context.clone(), self.notes.clone());
+        self.tasks.spawn(async move {
+            let transcript = mark.written(&context, None, Instant::now() + history::PATIENCE).await;
+            let note = Note::Written { request, transcript, responder };
+            if let Err(mpsc::error::SendError(Note::Written { responder, .. })) = notes.send(note).await {
+                responder.error(&closed());
+            }
+        });
+    }
+
+    pub(super) fn set_up_again(&mut self, begin: Begin, request: SetupRequest, responder: Responder) {
         let is_other = request.cwd != self.request.cwd
             || request.mcp_servers != self.request.mcp_servers
             || request.additional_directories != self.request.additional_directories;

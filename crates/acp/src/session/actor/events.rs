@@ -8,10 +8,20 @@ impl Actor {
         if let Message::System(System::ElicitationComplete(done)) = &message {
             ask::elicitation_complete(self.context(), done.elicitation_id.clone());
         }
+        let record = record_of(&message);
         let events: Vec<Event> = self.reducer.apply(message).collect();
         for event in events {
             self.show(event);
         }
+        if record.is_some() {
+            self.mark.send_modify(|mark| mark.record = record);
+        }
+    }
+
+    /// The CLI goes on in another transcript.
+    pub(super) fn change_session(&mut self, id: String) {
+        self.mark.send_modify(|mark| *mark = Mark { is_running: mark.is_running, ..Mark::of(&id) });
+        self.cli_session = id;
     }
 
     pub(super) fn show(&mut self, event: Event) {
@@ -66,15 +76,21 @@ impl Actor {
                 self.unread.clear();
                 self.is_second_try = false;
                 self.has_begun = true;
+                self.mark.send_modify(|mark| mark.is_running = true);
             }
             Event::MessageState { uuid, state } if *state != CommandState::Queued => {
                 self.unread.retain(|user| user.uuid.as_ref() != Some(uuid));
+            }
+            // The oldest CLI says by this alone that it has read one during a turn.
+            Event::Prompt(prompt) if prompt.kind == PromptKind::Replay => {
+                self.unread.retain(|user| user.uuid != prompt.uuid);
             }
             Event::QuestionWithdrawn { request_id } => self.gate.forget(request_id),
             Event::ModeChanged(mode) if self.choices.set_mode(mode) => self.tell_mode(),
             Event::ModelChanged(model) if self.choices.set_model(model) => self.tell_choices(),
             Event::Commands(commands) if self.choices.set_commands(commands) => self.tell_commands(),
-            Event::SessionChanged { session_id, .. } => self.cli_session.clone_from(session_id),
+            Event::SessionChanged { session_id, .. } => self.change_session(session_id.clone()),
+            Event::TurnEnded(_) => self.mark.send_modify(|mark| mark.is_running = false),
             Event::TitleChanged(title) => {
                 self.set_title(title.clone());
                 self.tell_info();
@@ -101,5 +117,20 @@ impl Actor {
             _ => {}
         }
         None
+    }
+}
+
+/// The record of the session's transcript that a message becomes. What the CLI makes up by itself may become none.
+fn record_of(message: &Message) -> Option<String> {
+    match message {
+        Message::Assistant(assistant)
+            if assistant.parent_tool_use_id.is_none() && assistant.message.model != "<synthetic>" =>
+        {
+            assistant.uuid.clone()
+        }
+        Message::User(user) if user.parent_tool_use_id.is_none() && user.tool_use_result.is_some() => {
+            user.uuid.clone()
+        }
+        _ => None,
     }
 }

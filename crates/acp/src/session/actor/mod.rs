@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use oarlock_agent::history::Transcript;
-use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
+use oarlock_agent::reduce::{Event, NoticeLevel, PromptKind, Reducer, TaskChange, view};
 use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
@@ -27,17 +27,17 @@ use oarlock_proto::acp::{
 use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_wire::Responder;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
-use super::{Begin, Command, launch};
+use super::{Begin, Command, Past, launch};
 use crate::ask::Situation;
 use crate::choices::{Choices, Known, Order};
 use crate::context::{Asker, Context};
-use crate::history::Replay;
+use crate::history::{Mark, Replay};
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
@@ -51,6 +51,8 @@ const STOP: Duration = Duration::from_millis(1500);
 const STOP_OR_DIE: Duration = Duration::from_secs(10);
 /// How long to wait for the turn that a subagent's end should start.
 const WAKE: Duration = Duration::from_millis(1500);
+/// How long to wait for the turn in which a message is read that came too late for the one it was to steer.
+const STEERED: Duration = Duration::from_secs(10);
 /// Messages that may wait for a CLI that is slow to read; more wait here.
 const OUTGOING: usize = 64;
 /// Messages that are taken before the client is told.
@@ -71,6 +73,8 @@ pub(super) enum Note {
     Known(Box<Known>),
     /// The user should know this about the review of edits.
     Review(String),
+    /// What was shown is written down, or not: the session that is open can be shown again.
+    Written { request: SetupRequest, transcript: Result<Transcript, ErrorObject>, responder: Responder },
 }
 
 /// A session with its CLI, or why there is none.
@@ -113,7 +117,7 @@ enum Timer {
     GiveUp,
     /// The CLI does not stop.
     Kill,
-    /// The turn that a subagent's end should start does not come.
+    /// The turn that a subagent's end or a late message should start does not come.
     Wake,
     /// The session has been idle for long.
     Park,
@@ -136,8 +140,8 @@ pub(super) struct Actor {
     wanted: Option<SetupRequest>,
     /// The CLI's own id of the session; `/clear` gives it another one.
     cli_session: String,
-    /// The CLI that starts is to go on with a conversation.
-    resumes: bool,
+    /// How far it is, for those who read its transcript.
+    mark: watch::Sender<Mark>,
     /// The CLI has begun a turn.
     has_begun: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
@@ -158,7 +162,7 @@ pub(super) struct Actor {
     responders: HashMap<String, Responder>,
     /// Prompts that the CLI does not have yet.
     waiting: VecDeque<User>,
-    /// Prompts that the CLI has, and that no turn has begun to read.
+    /// Messages that the CLI has, and that no turn has begun to read.
     unread: Vec<User>,
     /// Interrupts that are on their way.
     interrupts: usize,
@@ -185,6 +189,7 @@ impl Actor {
         commands: mpsc::Receiver<Command>,
         closed: oneshot::Receiver<Option<Responder>>,
         tasks: TaskTracker,
+        mark: watch::Sender<Mark>,
     ) -> Self {
         // Callbacks wait when it is full; the actor empties it at every turn.
         let (notes, noted) = mpsc::channel(64);
@@ -202,7 +207,7 @@ impl Actor {
             leaving: None,
             wanted: None,
             cli_session: id,
-            resumes: false,
+            mark,
             has_begun: false,
             died: None,
             choices: Choices::default(),
@@ -232,15 +237,29 @@ impl Actor {
         &self.asker.context
     }
 
-    pub(super) async fn run(mut self, begin: Begin, transcript: Option<Transcript>, responder: Responder) {
-        self.begin(begin, transcript, responder).await;
+    pub(super) async fn run(mut self, begin: Begin, past: Past, responder: Responder) {
+        let past = tokio::select! {
+            biased;
+            closing = &mut self.closed => {
+                responder.error(&closed());
+                return self.end(closing.ok().flatten()).await;
+            }
+            past = past => past,
+        };
+        match past {
+            Ok(transcript) => self.begin(begin, transcript, responder).await,
+            Err(error) => {
+                responder.error(&error);
+                return self.end(None).await;
+            }
+        }
         loop {
             match self.next().await {
                 Wake::Closed(responder) => return self.end(responder).await,
-                Wake::Command(command) => self.obey(command).await,
+                Wake::Command(command) => self.obey(command),
                 Wake::Started(outcome) => self.started(outcome),
                 Wake::Message(item) => self.hear(item).await,
-                Wake::Note(note) => self.note(note),
+                Wake::Note(note) => self.note(note).await,
                 Wake::Output => {
                     for output in self.tails.read() {
                         self.screen.output(&output.tool_use_id, &output.text);
@@ -389,6 +408,9 @@ impl Actor {
             // Dropping the future kills what it has started.
             Cli::Starting(_) | Cli::Off => {}
         }
+        if let Some(leaving) = self.leaving.take() {
+            leaving.await;
+        }
         self.refuse_all().await;
         if let Some(responder) = responder {
             responder.reply(&Empty {});
@@ -413,7 +435,7 @@ impl Actor {
         }
         self.noted.close();
         while let Some(note) = self.noted.recv().await {
-            if let Note::Chosen { responder, .. } = note {
+            if let Note::Chosen { responder, .. } | Note::Written { responder, .. } = note {
                 responder.error(&closed());
             }
         }
@@ -421,7 +443,7 @@ impl Actor {
 
     // ---- what others say
 
-    fn note(&mut self, note: Note) {
+    async fn note(&mut self, note: Note) {
         match note {
             Note::Allowed(tool_use_id) => self.screen.allowed(&tool_use_id),
             Note::Review(words) => {
@@ -449,6 +471,15 @@ impl Actor {
                     self.tell_mode();
                 }
             }
+            Note::Written { request, transcript, responder } => match transcript {
+                Ok(transcript) => {
+                    self.replay(&transcript).await;
+                    self.screen.tell_at_work();
+                    self.flush();
+                    self.set_up_again(Begin::Load, request, responder);
+                }
+                Err(error) => responder.error(&error),
+            },
         }
     }
 
@@ -503,7 +534,8 @@ impl Actor {
             }
         }
         if self.turns.awaits_wake() {
-            self.timers.entry("wake").or_insert((now + WAKE, Timer::Wake));
+            let wait = if self.turns.is_steered() { STEERED } else { WAKE };
+            self.timers.entry("wake").or_insert((now + wait, Timer::Wake));
         } else {
             self.timers.remove("wake");
         }
