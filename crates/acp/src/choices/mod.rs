@@ -76,7 +76,7 @@ impl Choices {
     /// The CLI is up and says what there is. What was chosen stays, where it is still there. `true`: the client should be told.
     pub(crate) fn learn(&mut self, known: &Known) -> bool {
         let before = self.picture();
-        self.known = known.clone().or_defaults_of(Some(&self.known));
+        self.known = known.clone().or_else(Some(&self.known));
         let is_gone = |agent: &String| agent != DEFAULT && !self.has_agent(agent);
         if self.agent.as_ref().is_some_and(is_gone) {
             self.agent = None;

@@ -43,6 +43,7 @@ use call::Call;
 use compaction::Compacting;
 use queue::{Queue, Voice, claude_code};
 use usage::Usage;
+pub(crate) use usage::Windows;
 
 /// Where events come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +138,16 @@ impl Screen {
             let update = notice::update(&self.client, level, title, description);
             self.queue.push(update);
         }
+    }
+
+    /// What fits into each model, as turns of other sessions have told.
+    pub(crate) fn windows_are(&mut self, windows: &Windows) {
+        self.usage.windows_are(windows);
+    }
+
+    /// What fits into each model, if a turn has told something new since this was asked.
+    pub(crate) fn new_windows(&mut self) -> Option<&Windows> {
+        self.usage.new_windows()
     }
 
     /// Takes the updates that are ready to be sent.

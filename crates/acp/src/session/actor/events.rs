@@ -36,6 +36,9 @@ impl Actor {
             if let Some(error) = self.turns.take_unclaimed() {
                 self.screen.notice(NoticeLevel::Error, "Claude Code could not go on", Some(&error.message));
             }
+            if let (Some(place), Some(windows)) = (&self.cache, self.screen.new_windows()) {
+                cache::store_windows(place, windows);
+            }
             self.flush();
             self.tell_info();
         }

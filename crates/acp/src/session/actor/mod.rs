@@ -279,6 +279,9 @@ impl Actor {
             self.cache = cache::place(self.context(), &program, Path::new(&self.request.cwd));
         }
         let known = self.cache.as_deref().and_then(cache::load);
+        if let Some(known) = &known {
+            self.screen.windows_are(&known.windows);
+        }
         let (mode, model) = wishes(&self.request);
         self.choices = Choices::new(&known.clone().unwrap_or_default(), mode, model);
         if let Some(transcript) = &transcript {
@@ -299,7 +302,10 @@ impl Actor {
     /// Shows a transcript, as fast as the client reads.
     async fn replay(&mut self, transcript: &Transcript) {
         let context = self.asker.context.clone();
-        let screen = Screen::new(context.client.clone(), self.request.cwd.clone(), Pass::Replay);
+        let mut screen = Screen::new(context.client.clone(), self.request.cwd.clone(), Pass::Replay);
+        if let Some(known) = self.cache.as_deref().and_then(cache::load) {
+            screen.windows_are(&known.windows);
+        }
         let replay = match Replay::new(transcript, screen) {
             Ok(replay) => replay,
             Err(error) => return tracing::warn!(%error, "the transcript cannot be read"),
