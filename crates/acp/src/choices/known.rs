@@ -82,6 +82,11 @@ impl Known {
         }
     }
 
+    /// Without the settings, when they are those of one session.
+    pub(crate) fn without_defaults(self) -> Self {
+        Self { defaults: None, ..self }
+    }
+
     /// What this CLI has not said yet is as it was before.
     pub(crate) fn or_else(mut self, before: Option<&Self>) -> Self {
         let Some(before) = before else { return self };

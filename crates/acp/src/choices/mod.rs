@@ -7,6 +7,7 @@
 mod commands;
 mod known;
 mod modes;
+pub(crate) mod past;
 #[cfg(test)]
 mod tests;
 
@@ -82,6 +83,15 @@ impl Choices {
             self.agent = None;
         }
         before != self.picture()
+    }
+
+    /// Has nobody chosen anything? Then the settings of a CLI that is started now are those of any other.
+    pub(crate) fn are_untouched(&self) -> bool {
+        self.mode.is_none()
+            && self.model.is_none()
+            && self.effort.is_none()
+            && self.fast.is_none()
+            && self.agent.is_none()
     }
 
     /// All that a client can see.

@@ -34,8 +34,8 @@ use std::sync::Arc;
 use oarlock_agent::reduce::{self, Event, MessageHead, NoticeLevel, TurnEnd};
 use oarlock_agent::stream::{Message, ResultKind, System, TodoStatus};
 use oarlock_proto::acp::{
-    ClientCapabilities, Plan, PlanEntry, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
-    ToolCallStatus,
+    ClientCapabilities, ContentChunk, Plan, PlanEntry, SessionUpdate, ToolCall, ToolCallContent,
+    ToolCallLocation, ToolCallStatus,
 };
 use serde_json::json;
 
@@ -70,6 +70,8 @@ pub(crate) struct Screen {
     compacting: Option<Compacting>,
     /// Notices that are told once.
     told: BTreeSet<String>,
+    /// A `/model` of the past, until it is clear whether the user typed it.
+    switched: Option<ContentChunk>,
 }
 
 impl Screen {
@@ -86,11 +88,17 @@ impl Screen {
             usage: Usage::default(),
             compacting: None,
             told: BTreeSet::new(),
+            switched: None,
         }
     }
 
     /// Shows an event. Errors of the API are not shown live: they answer the prompt.
     pub(crate) fn show(&mut self, event: Event) {
+        if let Event::CommandOutput(_) | Event::Text { .. } | Event::Thinking { .. } | Event::ToolCall(_) =
+            event
+        {
+            self.show_switch();
+        }
         match event {
             Event::Text { message, text, .. } => self.say(Voice::Speaks, &message, text),
             Event::Thinking { message, text, .. } => self.say(Voice::Thinks, &message, text),

@@ -200,6 +200,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     }
     choices {
         config Both,
+        what_is_chosen_stays_with_its_session Both,
         acp_new_03_acp_conf_01_modes_and_options_agree Real,
         caa_30_models_are_an_option Real,
         caa_93_any_model_is_accepted Real,

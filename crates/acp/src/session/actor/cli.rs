@@ -22,6 +22,7 @@ impl Actor {
             library.exists(&self.cli_session, cwd)
                 || library.find(&self.cli_session, None).ok().flatten().is_some()
         });
+        self.is_plain = !self.resumes && self.choices.are_untouched() && self.request.meta.is_none();
         let options = match self.resumes {
             true => options.resume(&self.cli_session),
             false => options.session_id(&self.cli_session),

@@ -22,7 +22,9 @@ impl Actor {
             // One that was cancelled before it began. Messages that came since are not meant.
             self.interrupt_turn();
         }
-        if !self.muted {
+        // The CLI says in the conversation what the client chose beside it.
+        let is_echo = matches!(&event, Event::CommandOutput(text) if text.starts_with("Set model to "));
+        if !self.muted && !(is_echo && self.turns.is_idle()) {
             self.screen.show(event);
         }
         // A turn that was cancelled is not asked for: its questions are withdrawn with it.

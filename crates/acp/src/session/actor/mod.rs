@@ -40,7 +40,7 @@ use crate::history::Replay;
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{ask, cache, fault, history, prompt, review, tail};
+use crate::{ask, cache, choices, fault, history, prompt, review, tail};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -126,6 +126,8 @@ pub(super) struct Actor {
     resumes: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
     died: Option<String>,
+    /// The CLI was started without any choice, so what is in force is what the settings say.
+    is_plain: bool,
     choices: Choices,
     cache: Option<std::path::PathBuf>,
     /// Setups that are answered when the CLI is up.
@@ -182,6 +184,7 @@ impl Actor {
             cli_session: id,
             resumes: false,
             died: None,
+            is_plain: false,
             choices: Choices::default(),
             cache: None,
             setups: Vec::new(),
@@ -283,6 +286,7 @@ impl Actor {
             self.screen.windows_are(&known.windows);
         }
         let (mode, model) = wishes(&self.request);
+        let mode = mode.or_else(|| choices::past::mode(transcript.as_ref()?.path()));
         self.choices = Choices::new(&known.clone().unwrap_or_default(), mode, model);
         if let Some(transcript) = &transcript {
             self.title = transcript.summary().map(|summary| summary.title);
@@ -416,7 +420,8 @@ impl Actor {
             },
             Note::Known(known) => {
                 if let Some(place) = &self.cache {
-                    cache::store(place, &known);
+                    let to_keep = (*known).clone();
+                    cache::store(place, &if self.is_plain { to_keep } else { to_keep.without_defaults() });
                 }
                 if self.choices.learn(&known) {
                     self.tell_mode();
