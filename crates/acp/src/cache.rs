@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::choices::Known;
 use crate::context::Context;
+use crate::translate::Windows;
 
 /// The form of the files. Those of another form are passed over.
 const FORM: u32 = 1;
@@ -133,12 +134,20 @@ pub(crate) fn load(place: &Path) -> Option<Known> {
 /// Keeps what is known now. Failing to is no harm.
 pub(crate) fn store(place: &Path, known: &Known) {
     let before = load(place);
-    let known = known.clone().or_defaults_of(before.as_ref());
+    let known = known.clone().or_else(before.as_ref());
     if before.as_ref() == Some(&known) {
         return;
     }
     if let Err(error) = write(place, &known) {
         tracing::debug!(place = %place.display(), %error, "what the CLI said is not remembered");
+    }
+}
+
+/// Keeps what fits into each model, beside what is known already.
+pub(crate) fn store_windows(place: &Path, windows: &Windows) {
+    if let Some(mut known) = load(place) {
+        known.windows.clone_from(windows);
+        store(place, &known);
     }
 }
 

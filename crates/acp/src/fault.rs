@@ -53,5 +53,9 @@ pub(crate) fn cli(error: &Error) -> ErrorObject {
         Error::Refused { .. } | Error::Unsupported { .. } => "cli_refused",
         _ => "internal",
     };
-    with_data(ErrorObject::internal(error.to_string()), &json!({ "errorKind": kind }))
+    let mut words = error.to_string();
+    if let Error::ProgramNotFound { .. } = error {
+        words += " by CLAUDE_CODE_EXECUTABLE or `oarlock acp --claude PATH`";
+    }
+    with_data(ErrorObject::internal(words), &json!({ "errorKind": kind }))
 }

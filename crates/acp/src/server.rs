@@ -268,6 +268,11 @@ impl Server {
         tasks: &mut Tasks,
     ) -> Done {
         check_cwd(&request.cwd)?;
+        if let Some(path) = request.additional_directories.iter().find(|path| !Path::new(path).is_absolute())
+        {
+            let why = format!("additionalDirectories: `{path}` is not an absolute path");
+            return Err(ErrorObject::invalid_params(why));
+        }
         let id = match (begin, &request.session_id) {
             (Begin::New, _) => uuid::Uuid::new_v4().to_string(),
             (_, Some(id)) => id.clone(),

@@ -1,6 +1,6 @@
 //! What people and programs see: styles, lines on stdout, the log on stderr.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
@@ -66,7 +66,10 @@ pub(crate) fn warn(text: &str) {
 /// The log: warnings, or more when asked. It never goes to stdout. RUST_LOG holds levels and `target=level`, with commas
 /// between them; what cannot be understood counts as not there.
 pub(crate) fn log_to_stderr(verbose: u8, quiet: bool) {
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // Editors keep what their agents say on stderr, and show escape sequences as they are.
+    let has_colour =
+        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+    let lines = tracing_subscriber::fmt::layer().with_ansi(has_colour).with_writer(std::io::stderr);
     tracing_subscriber::registry().with(filter(verbose, quiet)).with(lines).init();
 }
 

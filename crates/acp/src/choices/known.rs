@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::commands::{self, Command};
 use super::modes;
+use crate::translate::Windows;
 
 /// Agents that every CLI has. They are made for tasks, not for conversations.
 const BUILT_IN: &[&str] = &["claude", "general-purpose", "Explore", "Plan", "statusline-setup"];
@@ -21,6 +22,9 @@ pub(crate) struct Known {
     pub(super) agents: Vec<Agent>,
     /// `None`: the CLI was not asked for its settings yet.
     pub(super) defaults: Option<Defaults>,
+    /// What fits into each model. The CLI says so only with the results of turns.
+    #[serde(default)]
+    pub(crate) windows: Windows,
 }
 
 /// A model there is.
@@ -73,14 +77,24 @@ impl Known {
             agents: agents.collect(),
             commands: commands::read(&info.commands),
             defaults: settings.map(|settings| Defaults::new(&models, settings)),
+            windows: Windows::new(),
             models,
         }
     }
 
-    /// What this CLI said was said without its settings: then those from before still hold.
-    pub(crate) fn or_defaults_of(mut self, before: Option<&Self>) -> Self {
+    /// Without the settings, when they are those of one session.
+    pub(crate) fn without_defaults(self) -> Self {
+        Self { defaults: None, ..self }
+    }
+
+    /// What this CLI has not said yet is as it was before.
+    pub(crate) fn or_else(mut self, before: Option<&Self>) -> Self {
+        let Some(before) = before else { return self };
         if self.defaults.is_none() {
-            self.defaults = before.and_then(|before| before.defaults.clone());
+            self.defaults.clone_from(&before.defaults);
+        }
+        for (model, window) in &before.windows {
+            self.windows.entry(model.clone()).or_insert(*window);
         }
         self
     }

@@ -7,6 +7,7 @@
 mod commands;
 mod known;
 mod modes;
+pub(crate) mod past;
 #[cfg(test)]
 mod tests;
 
@@ -78,12 +79,21 @@ impl Choices {
     /// The CLI is up and says what there is. What was chosen stays, where it is still there. `true`: the client should be told.
     pub(crate) fn learn(&mut self, known: &Known) -> bool {
         let before = self.picture();
-        self.known = known.clone().or_defaults_of(Some(&self.known));
+        self.known = known.clone().or_else(Some(&self.known));
         let is_gone = |agent: &String| agent != DEFAULT && !self.has_agent(agent);
         if self.agent.as_ref().is_some_and(is_gone) {
             self.agent = None;
         }
         before != self.picture()
+    }
+
+    /// Has nobody chosen anything? Then the settings of a CLI that is started now are those of any other.
+    pub(crate) fn are_untouched(&self) -> bool {
+        self.mode.is_none()
+            && self.model.is_none()
+            && self.effort.is_none()
+            && self.fast.is_none()
+            && self.agent.is_none()
     }
 
     /// All that a client can see.

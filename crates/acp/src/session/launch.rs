@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::actor::Note;
 use super::gate::Gate;
+use super::given;
 use crate::context::Asker;
 use crate::{ask, review};
 
@@ -53,14 +54,15 @@ pub(super) fn options(
             options = options.mcp_server(&server.name, config);
         }
     }
-    if let Some(display) = &asker.context.settings.thinking {
-        options = options.thinking(Thinking::adaptive().display(display.clone()));
-    }
     if let Some(client) = &asker.context.client_info {
         options = options.client_app(format!("{}/{}", client.name, client.version));
     }
     if let Some(meta) = &request.meta {
         options = with_meta(options, meta);
+    }
+    // The user's word counts more than the client's.
+    if let Some(display) = &asker.context.settings.thinking {
+        options = options.thinking(Thinking::adaptive().display(display.clone()));
     }
     if asker.context.settings.review_edits {
         let word;
@@ -147,30 +149,8 @@ fn with_meta(mut options: Options, meta: &Meta) -> Options {
     if meta.get("disableBuiltInTools") == Some(&Value::Bool(true)) {
         options = options.tools([""; 0]);
     }
-    let Some(given) = meta.get("claudeCode").and_then(|meta| meta.get("options")) else { return options };
-    let words = |name: &str| {
-        let list = given.get(name).and_then(Value::as_array)?;
-        Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
-    };
-    if let Some(tools) = words("allowedTools") {
-        options = options.allowed_tools(tools);
+    match meta.get("claudeCode").and_then(|meta| meta.get("options")) {
+        Some(given) => given::add(options, given),
+        None => options,
     }
-    if let Some(tools) = words("disallowedTools") {
-        options = options.disallowed_tools(tools);
-    }
-    if let Some(tools) = words("tools") {
-        options = options.tools(tools);
-    }
-    if let Some(turns) = given.get("maxTurns").and_then(Value::as_u64) {
-        options = options.max_turns(u32::try_from(turns).unwrap_or(u32::MAX));
-    }
-    if let Some(dollars) = given.get("maxBudgetUsd").and_then(Value::as_f64) {
-        options = options.max_budget_usd(dollars);
-    }
-    for (name, value) in given.get("env").and_then(Value::as_object).into_iter().flatten() {
-        if let Some(value) = value.as_str() {
-            options = options.env(name, value);
-        }
-    }
-    options
 }

@@ -5,6 +5,7 @@
 
 mod actor;
 mod gate;
+mod given;
 mod launch;
 
 use std::sync::Arc;

@@ -211,6 +211,7 @@ impl Screen {
             self.abandoned.insert(id);
         }
         self.close_compaction();
+        self.show_switch();
     }
 
     pub(super) fn end(&mut self, call: &Call, end: End) {

@@ -34,8 +34,8 @@ use std::sync::Arc;
 use oarlock_agent::reduce::{self, Event, MessageHead, NoticeLevel, TurnEnd};
 use oarlock_agent::stream::{Message, ResultKind, System, TodoStatus};
 use oarlock_proto::acp::{
-    ClientCapabilities, Plan, PlanEntry, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
-    ToolCallStatus,
+    ClientCapabilities, ContentChunk, Plan, PlanEntry, SessionUpdate, ToolCall, ToolCallContent,
+    ToolCallLocation, ToolCallStatus,
 };
 use serde_json::json;
 
@@ -43,6 +43,7 @@ use call::Call;
 use compaction::Compacting;
 use queue::{Queue, Voice, claude_code};
 use usage::Usage;
+pub(crate) use usage::Windows;
 
 /// Where events come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub(crate) struct Screen {
     compacting: Option<Compacting>,
     /// Notices that are told once.
     told: BTreeSet<String>,
+    /// A `/model` of the past, until it is clear whether the user typed it.
+    switched: Option<ContentChunk>,
 }
 
 impl Screen {
@@ -85,11 +88,17 @@ impl Screen {
             usage: Usage::default(),
             compacting: None,
             told: BTreeSet::new(),
+            switched: None,
         }
     }
 
     /// Shows an event. Errors of the API are not shown live: they answer the prompt.
     pub(crate) fn show(&mut self, event: Event) {
+        if let Event::CommandOutput(_) | Event::Text { .. } | Event::Thinking { .. } | Event::ToolCall(_) =
+            event
+        {
+            self.show_switch();
+        }
         match event {
             Event::Text { message, text, .. } => self.say(Voice::Speaks, &message, text),
             Event::Thinking { message, text, .. } => self.say(Voice::Thinks, &message, text),
@@ -153,6 +162,16 @@ impl Screen {
             let (id, status) = (call.tool.id.clone(), Some(ToolCallStatus::InProgress));
             self.queue.update(ToolCall { tool_call_id: id, status, ..ToolCall::default() });
         }
+    }
+
+    /// What fits into each model, as turns of other sessions have told.
+    pub(crate) fn windows_are(&mut self, windows: &Windows) {
+        self.usage.windows_are(windows);
+    }
+
+    /// What fits into each model, if a turn has told something new since this was asked.
+    pub(crate) fn new_windows(&mut self) -> Option<&Windows> {
+        self.usage.new_windows()
     }
 
     /// Takes the updates that are ready to be sent.

@@ -76,6 +76,7 @@ impl Screen {
 
     /// Limits that are near or reached, once for each kind until there is room again.
     pub(super) fn rate_limit(&mut self, limit: &RateLimitInfo) {
+        self.usage.limit_is(limit);
         let kind = limit.rate_limit_type.as_deref().unwrap_or("usage").replace('_', " ");
         let (level, words) = match limit.status {
             RateLimitStatus::Rejected => (NoticeLevel::Error, "is used up"),

@@ -60,12 +60,26 @@ impl Screen {
         {
             return;
         }
+        let output = tag(text, "local-command-stdout").or_else(|| tag(text, "local-command-stderr"));
+        // A model that was chosen beside the conversation is in it all the same, as a command of the user's. One that was
+        // typed has its output in another place.
+        let switched = self.switched.take();
+        if switched.is_some() && output.is_some_and(|output| output.starts_with("Set model to ")) {
+            return;
+        }
+        self.switched = switched;
+        self.show_switch();
         if let Some(name) = tag(text, "command-name") {
             let command = format!("{name} {}", tag(text, "command-args").unwrap_or_default());
-            return self.gave(Some(ContentBlock::text(command.trim())), prompt);
+            let content = ContentBlock::text(command.trim());
+            if name == "/model" {
+                let message_id = prompt.uuid.clone();
+                self.switched = Some(ContentChunk { content, message_id, meta: None });
+                return;
+            }
+            return self.gave(Some(content), prompt);
         }
-        if let Some(output) = tag(text, "local-command-stdout").or_else(|| tag(text, "local-command-stderr"))
-        {
+        if let Some(output) = output {
             if !output.is_empty() && output != "(no content)" {
                 self.queue.tell(output.to_owned(), None);
             }
@@ -85,6 +99,13 @@ impl Screen {
         let text = without_reminders(text);
         if !text.trim().is_empty() && !text.starts_with("[Request interrupted by user") {
             self.gave(Some(ContentBlock::text(text)), prompt);
+        }
+    }
+
+    /// Nobody but the user can have said it.
+    pub(super) fn show_switch(&mut self) {
+        if let Some(chunk) = self.switched.take() {
+            self.queue.push(SessionUpdate::UserMessageChunk(chunk));
         }
     }
 

@@ -91,10 +91,19 @@ pub enum SetupHooks {
 
 impl Options {
     /// Settings for this session, as in `settings.json`; they count more than the user's and the project's (`--settings`
-    /// with a private file, because there may be keys in them).
+    /// with a private file, because there may be keys in them). It may be said more than once: what is said later about
+    /// a key counts.
     #[must_use]
     pub fn settings(mut self, settings: impl Into<Json>) -> Self {
-        self.settings.settings = Some(settings.into());
+        let new = settings.into();
+        self.settings.settings =
+            Some(match self.settings.settings.take().map(|old| (old.value(), new.value())) {
+                Some((Value::Object(mut old), Value::Object(new))) => {
+                    old.extend(new);
+                    Value::Object(old).into()
+                }
+                _ => new,
+            });
         self
     }
 

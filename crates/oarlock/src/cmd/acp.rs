@@ -1,5 +1,6 @@
 //! `oarlock acp`: an agent for editors that speak the Agent Client Protocol.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,31 +8,45 @@ use std::time::Duration;
 use anyhow::Context as _;
 use oarlock_acp::{Recorder, Settings, Tap, serve};
 use oarlock_agent::options::ThinkingDisplay;
-use oarlock_agent::program;
+use oarlock_agent::{Error, program};
 use oarlock_wire::frame::{Lines, stdin, stdout};
 
 use super::serve::stop_signal;
 use crate::config::Config;
+use crate::exit::Failure;
 use crate::memory::Trim;
 use crate::output;
 
 /// A message of a client may be so large: pictures are in it.
 const MAX_MESSAGE: usize = 64 << 20;
 
+/// The variable by which clients of the reference adapter ask for thinking to be shown.
+const THINKING: &str = "CLAUDE_CODE_THINKING_DISPLAY";
+
+const HELP: &str = r#"An editor starts it; there is nothing to type. For Zed, in its settings.json:
+
+  {"agent_servers": {"Claude Code": {"type": "custom", "command": "oarlock", "args": ["acp"], "env": {}}}}
+
+The README has the settings of other editors.
+
+The `claude` it drives is the first of: --claude, OARLOCK_CLAUDE_PROGRAM, CLAUDE_CODE_EXECUTABLE,
+claude.program of the configuration (`oarlock config`), the PATH, where installers put it."#;
+
 /// Be an ACP agent on stdin and stdout, for Zed and other editors that start their agents
 #[derive(clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// The `claude` to drive; otherwise the one that is found
     #[arg(long, value_name = "PATH", alias = "program")]
     claude: Option<PathBuf>,
     /// Let the `claude` of a session go when it has been idle for so many minutes; the next prompt brings it back (0: never)
-    #[arg(long, value_name = "MINUTES", default_value_t = 30.0)]
-    park_after: f64,
+    #[arg(long, value_name = "MINUTES", default_value = "30", value_parser = minutes)]
+    park_after: Duration,
     /// Let Write and Edit go through the editor, so that it can review each change
     #[arg(long)]
     review_edits: bool,
-    /// Ask for thinking to be shown: `summarized` or `omitted`; otherwise as the CLI does
-    #[arg(long, value_name = "HOW")]
+    /// Ask for thinking to be shown, or not; otherwise as the CLI does, or as the client asks
+    #[arg(long, value_name = "HOW", value_parser = ["summarized", "omitted"])]
     thinking: Option<String>,
     /// Write the log to this file
     #[arg(long, value_name = "FILE")]
@@ -60,11 +75,13 @@ impl Args {
         let mut settings = Settings::default();
         let claude = self.claude.clone();
         settings.program = Arc::new(move || find(claude.as_deref()));
-        let idle = Duration::try_from_secs_f64(self.park_after * 60.0)
-            .map_err(|_| anyhow::anyhow!("--park-after {}: not a number of minutes", self.park_after))?;
-        settings.park_after = (!idle.is_zero()).then_some(idle);
+        settings.park_after = (!self.park_after.is_zero()).then_some(self.park_after);
         settings.review_edits = self.review_edits;
-        settings.thinking = self.thinking.as_deref().map(ThinkingDisplay::from);
+        let asked = std::env::var(THINKING).ok().filter(|display| !display.is_empty());
+        settings.thinking = self.thinking.clone().or(asked).as_deref().map(ThinkingDisplay::from);
+        if std::io::stdin().is_terminal() {
+            greet(&settings);
+        }
         let trim = Trim::new();
         settings.on_rest = Some(Arc::new(trim.soon()));
         let stop = stop_signal()?;
@@ -86,7 +103,10 @@ impl Args {
 
     /// Replaces this program by the CLI, with its terminal and its arguments as they are.
     fn become_cli(&self, args: &[String]) -> anyhow::Result<()> {
-        let program = find(self.claude.as_deref())?;
+        let program = find(self.claude.as_deref()).map_err(|error| match error {
+            Error::Option { reason, .. } => Failure::usage(reason),
+            error => Failure::not_found(error),
+        })?;
         let mut command = std::process::Command::new(&program);
         command.args(args);
         #[cfg(unix)]
@@ -105,17 +125,38 @@ impl Args {
     }
 }
 
-/// The `claude` to drive: the one that was named, the configured one, or the one that is found. The agent asks when it
-/// needs to know: a client's first question is answered before that.
-fn find(named: Option<&Path>) -> Result<PathBuf, oarlock_agent::Error> {
+/// The `claude` to drive: the one that was named, or the one that is found. The agent asks when it needs to know: a
+/// client's first question is answered before that.
+fn find(named: Option<&Path>) -> Result<PathBuf, Error> {
     if let Some(path) = named {
         return program::named("--claude", path);
     }
-    let config = Config::read(&[]).unwrap_or_default();
-    match &config.claude_program.value {
-        Some(path) => program::named(&format!("claude.program ({})", config.claude_program.origin), path),
-        None => program::find(),
+    // Another `claude` than the configured one is not what was asked for.
+    let config = Config::read(&[]).map_err(|error| Error::Option {
+        option: "claude.program",
+        reason: format!("{error:#} (`oarlock config` shows what counts)"),
+    })?;
+    for ignored in &config.sources.ignored {
+        tracing::warn!("{ignored}");
     }
+    crate::program::locate(&config)
+}
+
+/// Somebody has started it by hand: what it is, and whether it would work.
+fn greet(settings: &Settings) {
+    output::note(
+        "this is an agent for editors: one starts it and speaks the Agent Client Protocol with it, a JSON message a \
+         line. There is nothing to type here; Ctrl-D ends it. `oarlock acp --help` says what an editor must be told.",
+    );
+    match (settings.program)() {
+        Ok(program) => output::note(&format!("it would drive {}", program.display())),
+        Err(error) => output::warn(&error.to_string()),
+    }
+}
+
+fn minutes(text: &str) -> Result<Duration, String> {
+    let minutes: f64 = text.parse().map_err(|_| "not a number of minutes".to_owned())?;
+    Duration::try_from_secs_f64(minutes * 60.0).map_err(|_| "not a number of minutes".to_owned())
 }
 
 fn recorder(path: &Path) -> anyhow::Result<Arc<Recorder>> {

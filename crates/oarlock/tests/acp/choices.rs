@@ -33,6 +33,41 @@ fn values(option: &Value) -> Vec<String> {
     list.iter().flat_map(inner).filter_map(|entry| entry["value"].as_str().map(str::to_owned)).collect()
 }
 
+/// What is chosen is no part of the conversation, and is still chosen when the session is loaded. Other sessions are not
+/// concerned.
+pub(crate) async fn what_is_chosen_stays_with_its_session(stage: Stage) -> Result<()> {
+    let (first, second) = (stage.says("first", "one"), stage.says("second", "two"));
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    ensure!(text_of(&client, &session, &first).await? == "one");
+    set(&client, &session, "model", "haiku").await?;
+    set_mode(&client, &session, "acceptEdits").await?.result()?;
+    ensure!(text_of(&client, &session, &second).await? == "two");
+    let live = client.picture(&session).text();
+    ensure!(live == "onetwo", "what the CLI says of the choice is not shown: {live}");
+    stage.end(client).await?;
+    stage.written("two").await?;
+
+    let client = stage.agent(Abilities::Zed).await?;
+    let params = json!({"sessionId": session, "cwd": stage.sandbox.work(), "mcpServers": []});
+    let loaded = client.call("session/load", params).await?.result()?.clone();
+    ensure!(loaded["modes"]["currentModeId"] == "acceptEdits", "{loaded}");
+    ensure!(client.picture(&session).text() == live, "{}", client.picture(&session).text());
+    let prompts = client.picture(&session).words("user");
+    ensure!(prompts.contains(&first) && !prompts.contains("/model"), "nobody has typed it: {prompts}");
+    let is_haiku = |update: &Value| {
+        option(&update["configOptions"], "model").is_some_and(|model| model["currentValue"] == "haiku")
+    };
+    client.update("config_option_update", is_haiku).await?;
+    stage.end(client).await?;
+
+    let client = stage.agent(Abilities::Zed).await?;
+    let (_, other) = stage.open_with(&client, json!({})).await?;
+    let model = option(&other["configOptions"], "model").context("no model")?;
+    ensure!(model["currentValue"] == "default", "another session's model: {model}");
+    ensure!(other["modes"]["currentModeId"] == "default", "{other}");
+    stage.end(client).await
+}
+
 pub(crate) async fn config(stage: Stage) -> Result<()> {
     let prompt = stage.says("hi", "hello");
     let (client, session) = stage.open(Abilities::Zed).await?;

@@ -17,6 +17,7 @@ mod lifetimes;
 mod peers;
 mod sessions;
 mod stage;
+mod starts;
 mod threads;
 mod tools;
 mod turns;
@@ -109,12 +110,21 @@ const SCENARIOS: &[Scenario] = scenarios![
         logs_go_to_a_file Fake,
         caa_29_logging_in_is_the_clis_own Fake,
     }
+    starts {
+        caa_184_the_claude_that_is_named_is_driven Fake,
+        a_wrong_command_line_says_what_is_wrong Fake,
+        without_a_cli_nothing_is_lost Fake,
+        at_a_terminal_it_says_what_it_is Fake,
+        a_broken_configuration_is_told Fake,
+        a_trace_can_be_played_again Fake,
+    }
     turns {
         text Both,
         acp_wire_02_acp_prompt_01_text_streams_and_the_turn_ends Any,
         thinking Any,
         image Real,
         commands Real,
+        commands_full Real,
         compact Real,
         compact_full Real,
         queue Real,
@@ -133,6 +143,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         zed_53438_zed_47928_a_prompt_during_a_turn_is_answered Real,
         zed_55501_a_usage_limit_leaves_the_session_usable Real,
         zed_56375_thinking_can_be_asked_for Fake,
+        caa_766_a_client_can_ask_for_thinking Real,
         retries_are_told_while_they_happen Fake,
         caa_62_max_turns_is_a_stop_reason Real,
         acp_cost_01_no_call_is_hidden Both,
@@ -203,6 +214,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     }
     choices {
         config Both,
+        what_is_chosen_stays_with_its_session Both,
         acp_new_03_acp_conf_01_modes_and_options_agree Real,
         caa_30_models_are_an_option Real,
         caa_93_any_model_is_accepted Real,
@@ -293,7 +305,7 @@ fn run() -> Result<ExitCode> {
     let mut trials: Vec<Trial> = cells
         .map(|(scenario, program)| {
             let (target, schemas) = (target.clone(), schemas.clone());
-            times.trial(format!("{}::{}", scenario.name, program.name()), move || {
+            times.trial(format!("{}::{}", threads::name_of(scenario.name), program.name()), move || {
                 let schemas = schemas.context("the schemas are read")?;
                 block_on(async { (scenario.body)(Stage::new(program, &target, schemas).await?).await })
             })

@@ -45,12 +45,17 @@ const THREADS: &[(&[&str], &str)] = &[
     (&["caa_18"], "ask"),
     (&["zed_61996", "codecompanion_2259"], "zed_53225_commands_are_there"),
     (&["caa_70", "caa_517", "caa_782", "openhands_14317"], "auth_error"),
-    (&["caa_184"], "zed_52054_a_session_has_its_own_environment"),
     (&["caa_441", "caa_389", "codex_acp_43"], "config"),
     (&["caa_568", "caa_344"], "acp_use_01_cost_is_of_the_turn"),
     (&["caa_1037"], "caa_1132_cline_14251_a_rate_limit_is_told_once"),
-    (&["caa_766", "caa_226", "caa_297"], "zed_56375_thinking_can_be_asked_for"),
+    (&["caa_226", "caa_297"], "zed_56375_thinking_can_be_asked_for"),
 ];
+
+/// A scenario's name with all its threads, so that each can be run by the name of its thread.
+pub(crate) fn name_of(scenario: &str) -> String {
+    let threads = THREADS.iter().filter(|(_, of)| *of == scenario).flat_map(|(threads, _)| *threads);
+    threads.fold(scenario.to_owned(), |name, thread| format!("{name}+{thread}"))
+}
 
 /// No row leads nowhere, and no thread is there twice.
 pub(crate) fn every_thread_has_its_scenario() -> Result<()> {

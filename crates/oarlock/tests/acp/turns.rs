@@ -71,13 +71,23 @@ pub(crate) async fn image(stage: Stage) -> Result<()> {
 }
 
 pub(crate) async fn commands(stage: Stage) -> Result<()> {
-    let (client, session) = stage.open(Abilities::Zed).await?;
+    commanded(stage, Abilities::Zed).await
+}
+
+pub(crate) async fn commands_full(stage: Stage) -> Result<()> {
+    commanded(stage, Abilities::Full).await
+}
+
+async fn commanded(stage: Stage, abilities: Abilities) -> Result<()> {
+    let (client, session) = stage.open(abilities).await?;
     let said = text_of(&client, &session, "/context").await?;
     ensure!(said.matches("Context Usage").count() == 1, "once: {said}");
     ensure!(client.prompt(&session, "/compact").await?.stop_reason()? == "end_turn");
     // One version says so itself, the other leaves it to the model.
     let said = text_of(&client, &session, "/nosuchcommand").await?;
     ensure!(said.contains("nosuchcommand") || said == "ok", "{said}");
+    // It is not offered, but whoever types it gets what the CLI says.
+    ensure!(!text_of(&client, &session, "/cost").await?.is_empty(), "nothing was said");
     stage.end(client).await
 }
 
@@ -213,8 +223,10 @@ pub(crate) async fn caa_625_usage_has_the_window(stage: Stage) -> Result<()> {
     let prompt = stage.says("used", "some");
     let (client, session) = stage.open(Abilities::Zed).await?;
     let answer = client.prompt(&session, &prompt).await?;
-    let usage = client.picture(&session).usage.pop().context("no usage")?;
+    let usages = client.picture(&session).usage;
+    let usage = usages.last().context("no usage")?;
     ensure!(usage["used"].as_u64() > Some(0) && usage["size"].as_u64() >= Some(200_000), "{usage}");
+    ensure!(usages.iter().all(|other| other["size"] == usage["size"]), "a guess was told: {usages:?}");
     ensure!(answer.result()?["usage"]["outputTokens"].as_u64() > Some(0), "{answer:?}");
     stage.end(client).await
 }
@@ -374,6 +386,20 @@ pub(crate) async fn zed_56375_thinking_can_be_asked_for(stage: Stage) -> Result<
     stage.end(client).await
 }
 
+/// As agent-shell does.
+pub(crate) async fn caa_766_a_client_can_ask_for_thinking(stage: Stage) -> Result<()> {
+    let prompt = stage.script("thinking", Script::new().turn([thinks("a summary"), words("said")]));
+    let client = stage.agent(Abilities::Zed).await?;
+    let thinking = json!({"type": "adaptive", "display": "summarized"});
+    let meta = json!({"_meta": {"claudeCode": {"options": {"thinking": thinking}}}});
+    let (session, _) = stage.open_with(&client, meta).await?;
+    client.prompt(&session, &prompt).await?.result()?;
+    let running = stage.sandbox.processes()?;
+    ensure!(running.iter().any(|line| line.contains("--thinking-display=summarized")), "{running:?}");
+    ensure!(client.picture(&session).words("thought") == "a summary");
+    stage.end(client).await
+}
+
 /// A client sees that the API is being retried: by a notice, or in a line of text.
 pub(crate) async fn retries_are_told_while_they_happen(stage: Stage) -> Result<()> {
     stage.play(
@@ -441,6 +467,10 @@ pub(crate) async fn caa_1132_cline_14251_a_rate_limit_is_told_once(stage: Stage)
     ensure!(text_of(&client, &session, "go").await? == "said");
     let notices = client.picture(&session).notices;
     ensure!(notices.len() == 1 && notices[0]["title"].to_string().contains("limit"), "{notices:?}");
+    let usages = client.picture(&session).usage;
+    let limits: Vec<&Value> = usages.iter().map(|usage| &usage["_meta"]["_claude/rateLimit"]).collect();
+    let told = limits.iter().filter(|limit| limit["rateLimitType"] == "five_hour").count();
+    ensure!(told == 1, "for programs, too: {usages:?}");
     stage.end(client).await
 }
 

@@ -152,6 +152,10 @@ pub(crate) async fn acp_new_01_a_session_needs_a_directory(stage: Stage) -> Resu
         client.call("session/new", json!({"cwd": cwd, "mcpServers": []})).await?.error(-32602)?;
     }
     client.call("session/new", json!({"mcpServers": []})).await?.error(-32602)?;
+    let elsewhere =
+        json!({"cwd": stage.sandbox.work(), "mcpServers": [], "additionalDirectories": ["relative"]});
+    let error = client.call("session/new", elsewhere).await?.error(-32602)?.to_string();
+    ensure!(error.contains("additionalDirectories"), "{error}");
     let one = client.new_session(stage.sandbox.work()).await?;
     let other = client.new_session(stage.sandbox.work()).await?;
     ensure!(one != other, "two sessions have one id");

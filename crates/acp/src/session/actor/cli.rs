@@ -19,6 +19,8 @@ impl Actor {
         let options = self.choices.launch(options);
         let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
         let (cwd, leaving) = (self.request.cwd.clone(), self.leaving.take());
+        let resumes = history::open(&context, &id, Some(&cwd)).is_ok();
+        self.is_plain = !resumes && self.choices.are_untouched() && self.request.meta.is_none();
         // Two CLIs would write one transcript, and the second may not find in it what the first has yet to write.
         let connecting = async move {
             if let Some(leaving) = leaving {

@@ -36,7 +36,10 @@ impl Actor {
             }
         }
         let answers = self.turns.follow(&event);
-        if !self.muted {
+        // The CLI says in the conversation what the client chose beside it.
+        let is_echo = matches!(&event, Event::CommandOutput(text) if text.starts_with("Set model to "));
+        let is_hidden = self.muted || (is_echo && self.turns.is_idle());
+        if !is_hidden {
             self.screen.show(event);
         }
         if let Some((request_id, situation)) = asked {
@@ -50,6 +53,9 @@ impl Actor {
             self.muted = false;
             if let Some(error) = self.turns.take_unclaimed() {
                 self.screen.notice(NoticeLevel::Error, "Claude Code could not go on", Some(&error.message));
+            }
+            if let (Some(place), Some(windows)) = (&self.cache, self.screen.new_windows()) {
+                cache::store_windows(place, windows);
             }
             self.flush();
             self.tell_info();

@@ -41,7 +41,7 @@ use crate::history::{Mark, Replay};
 use crate::tail::Tails;
 use crate::translate::{Pass, Screen};
 use crate::turn::{Answer, Answers, Turns};
-use crate::{ask, cache, fault, history, prompt, review, tail};
+use crate::{ask, cache, choices, fault, history, prompt, review, tail};
 
 /// How long a first start may keep `session/new` waiting. Without it nobody knows which models there are.
 const FIRST_START: Duration = Duration::from_secs(4);
@@ -146,6 +146,8 @@ pub(super) struct Actor {
     has_begun: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
     died: Option<String>,
+    /// The CLI was started without any choice, so what is in force is what the settings say.
+    is_plain: bool,
     choices: Choices,
     cache: Option<std::path::PathBuf>,
     /// Setups that are answered when the CLI is up.
@@ -210,6 +212,7 @@ impl Actor {
             mark,
             has_begun: false,
             died: None,
+            is_plain: false,
             choices: Choices::default(),
             cache: None,
             setups: Vec::new(),
@@ -325,7 +328,11 @@ impl Actor {
             self.cache = cache::place(self.context(), &program, Path::new(&self.request.cwd));
         }
         let known = self.cache.as_deref().and_then(cache::load);
+        if let Some(known) = &known {
+            self.screen.windows_are(&known.windows);
+        }
         let (mode, model) = wishes(&self.request);
+        let mode = mode.or_else(|| choices::past::mode(transcript.as_ref()?.path()));
         self.choices = Choices::new(&known.clone().unwrap_or_default(), mode, model);
         if let Some(transcript) = &transcript {
             self.title = transcript.summary().map(|summary| summary.title);
@@ -345,7 +352,10 @@ impl Actor {
     /// Shows a transcript, as fast as the client reads.
     async fn replay(&mut self, transcript: &Transcript) {
         let context = self.asker.context.clone();
-        let screen = Screen::new(context.client.clone(), self.request.cwd.clone(), Pass::Replay);
+        let mut screen = Screen::new(context.client.clone(), self.request.cwd.clone(), Pass::Replay);
+        if let Some(known) = self.cache.as_deref().and_then(cache::load) {
+            screen.windows_are(&known.windows);
+        }
         let replay = match Replay::new(transcript, screen) {
             Ok(replay) => replay,
             Err(error) => return tracing::warn!(%error, "the transcript cannot be read"),
@@ -465,7 +475,8 @@ impl Actor {
             },
             Note::Known(known) => {
                 if let Some(place) = &self.cache {
-                    cache::store(place, &known);
+                    let to_keep = (*known).clone();
+                    cache::store(place, &if self.is_plain { to_keep } else { to_keep.without_defaults() });
                 }
                 if self.choices.learn(&known) {
                     self.tell_mode();

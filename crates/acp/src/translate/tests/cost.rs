@@ -35,14 +35,17 @@ fn acp_use_01_usage_is_told_once_a_call_and_cost_by_turn() {
     stage.hear(&init("claude-x"));
     stage.hear_all(&finished("m1", 985));
     stage.hear_all(&finished("m2", 985));
-    let update = json!({ "sessionUpdate": "usage_update", "used": 1000, "size": 200_000,
-        "_meta": { "_claude/model": "claude-x" } });
-    assert_eq!(stage.take(), [update], "the same is not told again");
+    assert_eq!(stage.take(), [json!(null); 0], "nobody knows yet what fits");
     stage.hear(&result(0.5, 10_000));
-    let end = stage.take().remove(0);
-    assert_eq!((&end["size"], &end["cost"]), (&json!(10_000), &json!({ "amount": 0.5, "currency": "USD" })));
+    let update = json!({ "sessionUpdate": "usage_update", "used": 1000, "size": 10_000,
+        "cost": { "amount": 0.5, "currency": "USD" }, "_meta": { "_claude/model": "claude-x" } });
+    assert_eq!(stage.take(), [update]);
     stage.hear(&init("claude-x"));
     stage.hear_all(&finished("m3", 1985));
+    stage.hear_all(&finished("m4", 1985));
+    let update = json!({ "sessionUpdate": "usage_update", "used": 2000, "size": 10_000,
+        "_meta": { "_claude/model": "claude-x" } });
+    assert_eq!(stage.take(), [update], "the same is not told again");
     stage.hear(&result(0.75, 10_000));
     let updates = stage.take();
     assert_eq!(updates.last().expect("an end")["cost"]["amount"], 0.25, "what this turn cost");
@@ -54,6 +57,39 @@ fn a_large_window_is_known_by_the_model_s_name() {
     stage.hear(&json!({ "type": "system", "subtype": "init", "cwd": "/w", "model": "claude-x[1m]" }));
     stage.hear_all(&finished("m1", 5));
     assert_eq!(stage.take()[0]["size"], 1_000_000);
+}
+
+#[test]
+fn caa_625_what_other_sessions_have_learnt_is_known_from_the_beginning() {
+    let mut first = Stage::new(bare());
+    first.hear_all(&finished("m1", 5));
+    first.hear(&result(0.5, 400_000));
+    let windows = first.screen.new_windows().expect("news").clone();
+    assert_eq!(first.screen.new_windows(), None, "once");
+    let mut second = Stage::new(bare());
+    second.screen.windows_are(&windows);
+    second.hear_all(&finished("m2", 5));
+    assert_eq!(second.take()[0]["size"], 400_000);
+    second.hear(&result(0.5, 400_000));
+    assert_eq!(second.screen.new_windows(), None, "nothing new");
+}
+
+#[test]
+fn caa_1037_limits_go_along_with_the_usage_once() {
+    let mut stage = Stage::new(bare());
+    stage.hear(&json!({ "type": "rate_limit_event", "rate_limit_info":
+        { "status": "allowed", "rateLimitType": "five_hour", "resetsAt": 1_794_700_000, "utilization": 0.25 } }));
+    stage.hear_all(&finished("m1", 5));
+    stage.hear(&result(0.5, 400_000));
+    let told = stage.take();
+    let limit = &told[0]["_meta"]["_claude/rateLimit"];
+    assert_eq!(
+        (&limit["rateLimitType"], &limit["utilization"]),
+        (&json!("five_hour"), &json!(0.25)),
+        "{told:?}"
+    );
+    stage.hear_all(&finished("m2", 500));
+    assert!(stage.take()[0]["_meta"].get("_claude/rateLimit").is_none());
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn compacted() -> [Value; 4] {
 #[test]
 fn a_compaction_is_told_with_its_summary() {
     let mut stage = Stage::new(full());
+    stage.hear(&json!({ "type": "system", "subtype": "init", "cwd": "/w", "model": "claude-x[1m]" }));
     stage.hear_all(&compacted());
     let picture = stage.picture();
     let [begun, done] = &picture.others[..] else { panic!("{:#?}", picture.others) };
