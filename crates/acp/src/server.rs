@@ -19,6 +19,7 @@ use oarlock_wire::{Close, Connection, Ended, Frames, Limits, Peer, Responder, Se
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::context::Context;
@@ -35,6 +36,7 @@ pub async fn serve(frames: impl Frames, settings: Settings, stop: impl Future<Ou
         peer: connection.peer(),
         context: None,
         sessions: HashMap::new(),
+        closing: HashMap::new(),
         tasks: sessions.clone(),
     };
     let peer = connection.peer();
@@ -58,6 +60,8 @@ struct Server {
     /// There after `initialize`.
     context: Option<Arc<Context>>,
     sessions: HashMap<String, Handle>,
+    /// Sessions that were closed, and are not over yet.
+    closing: HashMap<String, CancellationToken>,
     /// Joined before the agent ends.
     tasks: TaskTracker,
 }
@@ -123,6 +127,7 @@ impl Server {
             return Err(ErrorObject::new(jsonrpc::INVALID_REQUEST, why));
         };
         self.sessions.retain(|_, session| !session.is_over());
+        self.closing.retain(|_, over| !over.is_cancelled());
         match method {
             "authenticate" => {
                 let AuthenticateRequest { method_id } = read(params)?;
@@ -151,7 +156,10 @@ impl Server {
                 let SessionRef { session_id } = read(params)?;
                 // One that is not open is closed already, if there is such a session at all.
                 match self.sessions.remove(&session_id) {
-                    Some(session) => session.close(open.take()),
+                    Some(session) => {
+                        self.closing.insert(session_id, session.over());
+                        session.close(open.take());
+                    }
                     None => history::open(&context, &session_id, None).map(|_| reply(open, &Empty {}))?,
                 }
             }
@@ -271,10 +279,12 @@ impl Server {
             _ => Some(history::open(context, &id, Some(&request.cwd))?),
         };
         let Some(responder) = open.take() else { return Ok(()) };
+        let before = self.closing.remove(&id);
+        let (context, tracker) = (context.clone(), &self.tasks);
         let handle =
-            Handle::start(context.clone(), id.clone(), begin, request, transcript, responder, &self.tasks);
+            Handle::start(context, id.clone(), begin, request, transcript, before, responder, tracker);
         // When the client says no more, what it has asked is still answered.
-        tasks.add(handle.over());
+        tasks.add(handle.over().cancelled_owned());
         self.sessions.insert(id, handle);
         Ok(())
     }

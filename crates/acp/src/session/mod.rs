@@ -93,13 +93,15 @@ pub(crate) struct Handle {
 const COMMANDS: usize = 256;
 
 impl Handle {
-    /// Starts a session. `responder` is answered when it is ready.
+    /// Starts a session; its CLI, when that of the one `before` is gone. `responder` is answered when it is ready.
+    #[expect(clippy::too_many_arguments, reason = "all of it is what a session begins with")]
     pub(crate) fn start(
         context: Arc<Context>,
         id: String,
         begin: Begin,
         request: SetupRequest,
         transcript: Option<Transcript>,
+        before: Option<CancellationToken>,
         responder: Responder,
         tasks: &TaskTracker,
     ) -> Self {
@@ -107,7 +109,7 @@ impl Handle {
         let (close, closed) = oneshot::channel();
         let over = CancellationToken::new();
         let ending = over.clone().drop_guard();
-        let actor = Actor::new(context, id, request, received, closed, tasks.clone());
+        let actor = Actor::new(context, id, request, received, closed, tasks.clone()).after(before);
         tasks.spawn(async move {
             actor.run(begin, transcript, responder).await;
             drop(ending);
@@ -115,9 +117,9 @@ impl Handle {
         Self { commands, close, over }
     }
 
-    /// Waits until it is over, and has answered all that was asked of it.
-    pub(crate) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.over.clone().cancelled_owned()
+    /// Cancelled when it is over, and has answered all that was asked of it.
+    pub(crate) fn over(&self) -> CancellationToken {
+        self.over.clone()
     }
 
     /// Is it over, by itself?
@@ -154,6 +156,6 @@ impl Handle {
     pub(crate) fn end(self) -> impl Future<Output = ()> + Send + 'static {
         let over = self.over();
         self.close(None);
-        over
+        over.cancelled_owned()
     }
 }

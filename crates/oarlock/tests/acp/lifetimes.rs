@@ -1,5 +1,6 @@
 //! Beginnings and ends: of the agent, of its sessions, and of all that they have started.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -148,12 +149,10 @@ pub(crate) async fn an_idle_session_is_parked_and_comes_back(stage: Stage) -> Re
     stage.end(client).await
 }
 
-/// A prompt that comes while the CLI is being let go waits for its end: two would write one transcript.
-pub(crate) async fn a_session_has_one_cli_at_a_time(stage: Stage) -> Result<()> {
-    stage.play("[[turn]]\nsteps = [{ text = \"hello\" }]\n")?;
+/// Puts a program around the CLI that takes its time to go, and that sees whether another one is there.
+fn linger(stage: &Stage) -> Result<PathBuf> {
     let place = stage.sandbox.bin().join("claude");
     std::fs::rename(&place, place.with_extension("real"))?;
-    // One that takes its time to go, and sees whether another is there.
     stage.fake(
         r#"case "$1" in --version|-v) exec "$0.real" "$@";; esac
 [ -e "$0.pid" ] && kill -0 "$(cat "$0.pid")" 2>/dev/null && touch "$0.two"
@@ -162,12 +161,34 @@ trap '' TERM
 "$0.real" "$@"
 touch "$0.going"
 sleep 3600"#,
-    )?;
+    )
+}
+
+/// A prompt that comes while the CLI is being let go waits for its end: two would write one transcript.
+pub(crate) async fn a_session_has_one_cli_at_a_time(stage: Stage) -> Result<()> {
+    stage.play("[[turn]]\nsteps = [{ text = \"hello\" }]\n")?;
+    let place = linger(&stage)?;
     let client = stage.agent_with(Abilities::Full, &["--park-after", "0.01"]).await?;
     let session = client.new_session(stage.sandbox.work()).await?;
     ensure!(text_of(&client, &session, "one").await? == "hello");
     stage.until("the parking", || Ok(place.with_extension("going").exists())).await?;
     ensure!(text_of(&client, &session, "two").await? == "hello");
+    ensure!(!place.with_extension("two").exists(), "two CLIs at once");
+    stage.end(client).await
+}
+
+/// One that is closed and opened again at once waits for the end of the first.
+pub(crate) async fn a_reopened_session_has_one_cli_at_a_time(stage: Stage) -> Result<()> {
+    let place = linger(&stage)?;
+    let (one, two) = (stage.says("one", "hello"), stage.says("two", "hello again"));
+    let (client, session) = stage.open(Abilities::Full).await?;
+    ensure!(text_of(&client, &session, &one).await? == "hello");
+    stage.written("hello").await?;
+    let closed = client.request("session/close", json!({"sessionId": session})).await?;
+    let params = json!({"sessionId": session, "cwd": stage.sandbox.work(), "mcpServers": []});
+    client.call("session/resume", params).await?.result()?;
+    ensure!(text_of(&client, &session, &two).await? == "hello again");
+    client.answered(&closed).await?.result()?;
     ensure!(!place.with_extension("two").exists(), "two CLIs at once");
     stage.end(client).await
 }

@@ -247,6 +247,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         eight_real_sessions_come_and_go Newest,
         an_idle_session_is_parked_and_comes_back Fake,
         a_session_has_one_cli_at_a_time Fake,
+        a_reopened_session_has_one_cli_at_a_time Newest,
         loading_a_busy_session_leaves_it_busy Both,
     }
 ];

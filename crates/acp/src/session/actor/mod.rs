@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
@@ -226,6 +227,12 @@ impl Actor {
             title_told: false,
             told_of_review: false,
         }
+    }
+
+    /// The CLI is started when another session is over.
+    pub(super) fn after(mut self, before: Option<CancellationToken>) -> Self {
+        self.leaving = before.map(|before| before.cancelled_owned().boxed());
+        self
     }
 
     fn context(&self) -> &Context {
