@@ -156,20 +156,21 @@ impl Server {
                 let SessionRef { session_id } = read(params)?;
                 // One that is not open is closed already, if there is such a session at all.
                 match self.sessions.remove(&session_id) {
-                    Some(session) => {
-                        self.closing.insert(session_id, session.over());
-                        session.close(open.take());
-                    }
+                    Some(session) => drop(self.closing.insert(session_id, session.close(open.take()))),
                     None => history::open(&context, &session_id, None).map(|_| reply(open, &Empty {}))?,
                 }
             }
             "session/delete" => {
                 let SessionRef { session_id } = read(params)?;
-                let closed = self.sessions.remove(&session_id).map(Handle::end);
+                if let Some(session) = self.sessions.remove(&session_id) {
+                    self.closing.insert(session_id.clone(), session.close(None));
+                }
+                // A CLI that has yet to go could write the transcript anew.
+                let over = self.closing.get(&session_id).cloned();
                 if let Some(responder) = open.take() {
                     tasks.add(async move {
-                        if let Some(closed) = closed {
-                            closed.await;
+                        if let Some(over) = over {
+                            over.cancelled().await;
                         }
                         match history::delete(&context, &session_id) {
                             Ok(()) => responder.reply(&Empty {}),

@@ -147,15 +147,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Ends it; the responder is answered when its CLI is gone.
-    pub(crate) fn close(self, responder: Option<Responder>) {
+    /// Ends it; the responder is answered when its CLI is gone, and then what is given here is cancelled.
+    pub(crate) fn close(self, responder: Option<Responder>) -> CancellationToken {
         let _ = self.close.send(responder);
-    }
-
-    /// Ends it, and waits until its CLI is gone.
-    pub(crate) fn end(self) -> impl Future<Output = ()> + Send + 'static {
-        let over = self.over();
-        self.close(None);
-        over.cancelled_owned()
+        self.over
     }
 }

@@ -193,6 +193,32 @@ pub(crate) async fn a_reopened_session_has_one_cli_at_a_time(stage: Stage) -> Re
     stage.end(client).await
 }
 
+/// A CLI that writes its last words late does not bring back a session that was closed and deleted.
+pub(crate) async fn a_deleted_session_stays_deleted(stage: Stage) -> Result<()> {
+    let place = stage.sandbox.bin().join("claude");
+    std::fs::rename(&place, place.with_extension("real"))?;
+    stage.fake(
+        r#"case "$1" in --version|-v) exec "$0.real" "$@";; esac
+"$0.real" "$@"
+sleep 0.4
+id=$(printf '%s\n' "$@" | grep -o '[0-9a-f]*-[0-9a-f]*-[0-9a-f]*-[0-9a-f]*-[0-9a-f]*' | head -1)
+for project in "$HOME"/.claude/projects/*; do echo '{"type":"late"}' >> "$project/$id.jsonl"; done"#,
+    )?;
+    let one = stage.says("one", "hello");
+    let (client, session) = stage.open(Abilities::Full).await?;
+    ensure!(text_of(&client, &session, &one).await? == "hello");
+    stage.written("hello").await?;
+    let closed = client.request("session/close", json!({"sessionId": session})).await?;
+    client.call("session/delete", json!({"sessionId": session})).await?.result()?;
+    client.answered(&closed).await?.result()?;
+    stage.until("the end of the CLI", || Ok(stage.clis()?.is_empty())).await?;
+    let name = format!("{session}.jsonl");
+    for project in std::fs::read_dir(stage.sandbox.home().join(".claude/projects"))? {
+        ensure!(!project?.path().join(&name).exists(), "the transcript is there again");
+    }
+    stage.end(client).await
+}
+
 /// A session that is loaded while it works goes on working, and its calls are not over.
 pub(crate) async fn loading_a_busy_session_leaves_it_busy(stage: Stage) -> Result<()> {
     let run = tool("Bash", json!({"command": SLEEP, "description": "Sleep"}));

@@ -249,6 +249,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         a_session_has_one_cli_at_a_time Fake,
         a_reopened_session_has_one_cli_at_a_time Newest,
         loading_a_busy_session_leaves_it_busy Both,
+        a_deleted_session_stays_deleted Newest,
     }
 ];
 
