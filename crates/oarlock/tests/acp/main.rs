@@ -175,6 +175,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_272_zed_37632_always_is_kept_within_its_scope Real,
         caa_329_allow_rules_of_the_project_hold Real,
         parallel_permissions Real,
+        what_is_asked_about_is_what_is_shown Fake,
         fountain_999_an_elicitation_of_a_server_is_a_form Newest,
     }
     cancels {

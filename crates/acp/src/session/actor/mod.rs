@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use oarlock_agent::history::Transcript;
-use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, view};
+use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, ToolCall, view};
 use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
