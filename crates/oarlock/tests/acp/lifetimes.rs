@@ -239,3 +239,30 @@ pub(crate) async fn loading_a_busy_session_leaves_it_busy(stage: Stage) -> Resul
     ensure!(client.answered(&id).await?.stop_reason()? == "cancelled");
     stage.end(client).await
 }
+
+/// A command in the background ends with its session and with the agent, however that ends.
+pub(crate) async fn commands_in_the_background_end_with_all(stage: Stage) -> Result<()> {
+    let stage = stage.with_background();
+    let input = json!({"command": SLEEP, "description": "Sleep", "run_in_background": true});
+    let command = stage.uses("command", "Bash", input, "started");
+    for way in ["close", "stdin", "SIGTERM", "SIGKILL"] {
+        let (client, session) = stage.open(Abilities::Zed).await?;
+        ensure!(client.prompt(&session, &command).await?.stop_reason()? == "end_turn");
+        stage.until("the command", || sleeps(&stage)).await?;
+        let ended = match way {
+            "close" => {
+                client.call("session/close", json!({"sessionId": session})).await?.result()?;
+                ensure!(!sleeps(&stage)?, "it outlives its session");
+                client.end(GONE).await?
+            }
+            "stdin" => client.end(GONE).await?,
+            way => {
+                signal(&client, if way == "SIGTERM" { Signal::TERM } else { Signal::KILL })?;
+                client.gone(GONE).await?
+            }
+        };
+        stage.check(&ended, Abilities::Zed, true)?;
+        stage.all_gone().await.with_context(|| format!("after {way}"))?;
+    }
+    Ok(())
+}

@@ -251,6 +251,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         a_reopened_session_has_one_cli_at_a_time Newest,
         loading_a_busy_session_leaves_it_busy Both,
         a_deleted_session_stays_deleted Newest,
+        commands_in_the_background_end_with_all Both,
     }
 ];
 
