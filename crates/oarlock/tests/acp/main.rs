@@ -194,6 +194,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         a_yes_after_a_cancel_is_none Fake,
         a_cancelled_turn_asks_nothing Fake,
         a_cancelled_edit_is_not_written Both,
+        a_cancel_while_a_server_hangs Real,
     }
     choices {
         config Both,
