@@ -91,9 +91,34 @@ fn is_on(asker: &Asker) -> bool {
     asker.context.settings.review_edits && is_possible(asker.client())
 }
 
+/// What the client itself says about the tools of a session.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes {
+    /// The only built-in tools there are to be.
+    pub(crate) tools: Option<Vec<String>>,
+    /// Tools that there are not to be, and rules that forbid.
+    pub(crate) disallowed: Vec<String>,
+}
+
+impl Wishes {
+    /// Is this built-in tool, and so the one in its place, not to be there?
+    fn forbid(&self, plain: &str) -> bool {
+        self.disallowed.iter().any(|rule| rule == plain)
+            || self
+                .tools
+                .as_ref()
+                .is_some_and(|tools| !tools.iter().any(|tool| tool == plain || tool == "default"))
+    }
+}
+
 /// The options of a CLI whose edits go through the editor, and what the user should know about it. As they are when the
 /// client cannot write files.
-pub(crate) fn apply(options: Options, asker: &Asker, cwd: &str) -> (Options, Option<String>) {
+pub(crate) fn apply(
+    options: Options,
+    asker: &Asker,
+    cwd: &str,
+    wishes: &Wishes,
+) -> (Options, Option<String>) {
     if !is_possible(asker.client()) {
         return (
             options,
@@ -108,14 +133,28 @@ pub(crate) fn apply(options: Options, asker: &Asker, cwd: &str) -> (Options, Opt
             rules.unread.join(", ")
         )
     });
-    let options = options.disallowed_tools(TAKEN_AWAY).tool_server(server(asker, cwd));
+    let forbidden = TOOLS.iter().filter(|(_, plain)| wishes.forbid(plain)).map(|(ours, _)| *ours);
+    let options = options.disallowed_tools(TAKEN_AWAY).disallowed_tools(forbidden).tool_server(server(
+        asker,
+        cwd,
+        wishes.disallowed.clone(),
+    ));
     let options = TOOLS.iter().fold(options, |options, (ours, plain)| options.tool_alias(*plain, *ours));
     (options, word)
 }
 
 fn load(asker: &Asker, cwd: &str) -> Rules {
+    load_with(asker, cwd, &[])
+}
+
+/// The rules, and more that forbid.
+fn load_with(asker: &Asker, cwd: &str, disallowed: &[String]) -> Rules {
     let home = etcetera::home_dir().ok();
-    Rules::load(Places { cwd: Path::new(cwd), config_dir: asker.context.config_dir(), home: home.as_deref() })
+    let places =
+        Places { cwd: Path::new(cwd), config_dir: asker.context.config_dir(), home: home.as_deref() };
+    let mut rules = Rules::load(places);
+    rules.forbid(disallowed, places);
+    rules
 }
 
 // ---- permissions
@@ -193,12 +232,15 @@ struct Write {
 struct Files {
     asker: Asker,
     cwd: String,
+    /// What the client forbids.
+    disallowed: Vec<String>,
     /// Reading and writing is one step.
     turn: Mutex<()>,
 }
 
-fn server(asker: &Asker, cwd: &str) -> ToolServer {
-    let files = Arc::new(Files { asker: asker.clone(), cwd: cwd.to_owned(), turn: Mutex::new(()) });
+fn server(asker: &Asker, cwd: &str, disallowed: Vec<String>) -> ToolServer {
+    let (asker, cwd) = (asker.clone(), cwd.to_owned());
+    let files = Arc::new(Files { asker, cwd, disallowed, turn: Mutex::new(()) });
     let (for_edit, for_write) = (files.clone(), files);
     let path = json!({ "type": "string", "description": "The absolute path of the file" });
     let edit = Tool::raw(
@@ -294,7 +336,7 @@ impl Files {
         if !Path::new(path).is_absolute() {
             return Err(ToolError::new(format!("{path} is not an absolute path")));
         }
-        match load(&self.asker, &self.cwd).verdict(tool, Path::new(path)) {
+        match load_with(&self.asker, &self.cwd, &self.disallowed).verdict(tool, Path::new(path)) {
             Verdict::Deny(rule) => Err(ToolError::new(forbidden(path, &rule))),
             _ => Ok(()),
         }

@@ -20,6 +20,7 @@ use oarlock_wire::{Close, Connection, Ended, Frames, Limits, Peer, Responder, Se
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::context::Context;
@@ -37,6 +38,7 @@ pub async fn serve(frames: impl Frames, settings: Settings, stop: impl Future<Ou
         peer: connection.peer(),
         context: None,
         sessions: HashMap::new(),
+        closing: HashMap::new(),
         tasks: sessions.clone(),
     };
     let peer = connection.peer();
@@ -60,6 +62,8 @@ struct Server {
     /// There after `initialize`.
     context: Option<Arc<Context>>,
     sessions: HashMap<String, Handle>,
+    /// Sessions that were closed, and are not over yet.
+    closing: HashMap<String, CancellationToken>,
     /// Joined before the agent ends.
     tasks: TaskTracker,
 }
@@ -125,6 +129,7 @@ impl Server {
             return Err(ErrorObject::new(jsonrpc::INVALID_REQUEST, why));
         };
         self.sessions.retain(|_, session| !session.is_over());
+        self.closing.retain(|_, over| !over.is_cancelled());
         match method {
             "authenticate" => {
                 let AuthenticateRequest { method_id } = read(params)?;
@@ -161,17 +166,21 @@ impl Server {
                 let SessionRef { session_id } = read(params)?;
                 // One that is not open is closed already, if there is such a session at all.
                 match self.sessions.remove(&session_id) {
-                    Some(session) => session.close(open.take()),
+                    Some(session) => drop(self.closing.insert(session_id, session.close(open.take()))),
                     None => history::open(&context, &session_id, None).map(|_| reply(open, &Empty {}))?,
                 }
             }
             "session/delete" => {
                 let SessionRef { session_id } = read(params)?;
-                let closed = self.sessions.remove(&session_id).map(Handle::end);
+                if let Some(session) = self.sessions.remove(&session_id) {
+                    self.closing.insert(session_id.clone(), session.close(None));
+                }
+                // A CLI that has yet to go could write the transcript anew.
+                let over = self.closing.get(&session_id).cloned();
                 if let Some(responder) = open.take() {
                     tasks.add(async move {
-                        if let Some(closed) = closed {
-                            closed.await;
+                        if let Some(over) = over {
+                            over.cancelled().await;
                         }
                         match history::delete(&context, &session_id) {
                             Ok(()) => responder.reply(&Empty {}),
@@ -321,9 +330,11 @@ impl Server {
         tasks: &mut Tasks,
     ) {
         let Some(responder) = open.take() else { return };
-        let handle = Handle::start(context.clone(), id.clone(), begin, request, past, responder, &self.tasks);
+        let before = self.closing.remove(&id);
+        let (context, tracker) = (context.clone(), &self.tasks);
+        let handle = Handle::start(context, id.clone(), begin, request, past, before, responder, tracker);
         // When the client says no more, what it has asked is still answered.
-        tasks.add(handle.over());
+        tasks.add(handle.over().cancelled_owned());
         self.sessions.insert(id, handle);
     }
 }

@@ -143,7 +143,13 @@ fn shown(text: &str) -> Option<String> {
     // Characters that are not seen, or that turn the order of others around, could make a rule look like another one.
     let is_hidden = |c: char| {
         c.is_control()
-            || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}')
+            || matches!(
+                c,
+                '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            )
+            || matches!(c, '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}')
+            || matches!(c, '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
+            || matches!(c, '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
     };
     let is_plain = !text.trim().is_empty() && !text.chars().any(is_hidden);
     (is_plain && text.chars().count() <= LONGEST).then(|| text.trim().to_owned())

@@ -3,6 +3,7 @@
 //! The CLI knows no paths in rules about MCP tools, so `Edit(src/**)` and its like are kept here. They are gitignore patterns:
 //! `//` begins at the root of the file system, `~/` at home, `/` at the project, and anything else at the session's directory.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -89,19 +90,34 @@ impl Rules {
         ];
         let mut rules = Self::default();
         for (file, is_project) in files {
-            let Some(text) = file.and_then(|file| std::fs::read_to_string(file).ok()) else { continue };
-            // The CLI itself complains about settings that are broken.
-            let Ok(SettingsFile { permissions }) = serde_json::from_str(&text) else { continue };
-            rules.add(permissions, is_project, places);
+            let Some(file) = file else { continue };
+            let settings = match std::fs::read_to_string(&file) {
+                Ok(text) => serde_json::from_str(text.trim_start_matches('\u{FEFF}')).ok(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(_) => None,
+            };
+            match settings {
+                Some(SettingsFile { permissions }) => rules.add(permissions, is_project, places),
+                // The CLI complains about settings that are broken, but it may understand more of them than we do.
+                None => {
+                    rules.is_blind = true;
+                    rules.unread.push(format!("all of {}", file.display()));
+                }
+            }
         }
         rules
+    }
+
+    /// Rules that forbid, besides those of the settings.
+    pub(super) fn forbid(&mut self, deny: &[String], places: Places<'_>) {
+        self.add(Permissions { deny: deny.to_vec(), ..Permissions::default() }, true, places);
     }
 
     fn add(&mut self, permissions: Permissions, is_project: bool, places: Places<'_>) {
         let lists = [(permissions.deny, 0), (permissions.ask, 1), (permissions.allow, 2)];
         for (texts, list) in lists {
             for text in texts {
-                match Rule::parse(&text, is_project, places) {
+                match Rule::parse(&text, list == 0, is_project, places) {
                     Parsed::Other => {}
                     Parsed::Rule(rule) => [&mut self.deny, &mut self.ask, &mut self.allow][list].push(rule),
                     Parsed::Unread => {
@@ -139,7 +155,7 @@ enum Parsed {
 }
 
 impl Rule {
-    fn parse(text: &str, is_project: bool, places: Places<'_>) -> Parsed {
+    fn parse(text: &str, forbids: bool, is_project: bool, places: Places<'_>) -> Parsed {
         let text = text.trim();
         let (tool, files) = match text.split_once('(') {
             Some((tool, rest)) => match rest.strip_suffix(')') {
@@ -150,6 +166,8 @@ impl Rule {
         };
         let is_about_edit = match tool.trim() {
             "Edit" => true,
+            // What may not be read may not be changed either; newer CLIs say so of their own tools.
+            "Read" if forbids => true,
             "Write" => false,
             _ => return Parsed::Other,
         };
@@ -253,8 +271,22 @@ fn match_name(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|&byte| byte == b'*')
 }
 
+/// Links that lead to links are followed so far.
+const LINKS: usize = 16;
+
 /// A path as it is written, without `.` and `..`, and as it really is, links followed.
 pub(super) fn real_paths(path: &Path) -> Vec<PathBuf> {
+    let mut paths = vec![plain(path)];
+    while let Some(real) = real(&paths[paths.len() - 1])
+        && !paths.contains(&real)
+        && paths.len() < LINKS
+    {
+        paths.push(real);
+    }
+    paths
+}
+
+fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {
@@ -263,18 +295,20 @@ pub(super) fn real_paths(path: &Path) -> Vec<PathBuf> {
             component => plain.push(component),
         }
     }
-    // The file may not be there yet, nor its directory: the nearest one that is counts.
-    let mut real = None;
-    for ancestor in plain.ancestors() {
-        if let Ok(base) = std::fs::canonicalize(ancestor) {
-            let rest = plain.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            real = Some(if rest.as_os_str().is_empty() { base } else { base.join(rest) });
-            break;
-        }
-    }
-    let mut paths = vec![plain];
-    paths.extend(real.filter(|real| *real != paths[0]));
-    paths
+    plain
+}
+
+/// Where a path leads. The file may not be there yet, nor its directory: the nearest one that is counts. A link that leads
+/// to nothing is there, and whoever writes to it makes what it leads to.
+fn real(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find_map(|ancestor| {
+        let base = match std::fs::canonicalize(ancestor) {
+            Ok(base) => base,
+            Err(_) => plain(&ancestor.parent()?.join(std::fs::read_link(ancestor).ok()?)),
+        };
+        let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
+        Some(if rest.as_os_str().is_empty() { base } else { base.join(rest) })
+    })
 }
 
 #[cfg(test)]

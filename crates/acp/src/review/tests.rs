@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::rules::{Places, Rules, Verdict};
-use super::{Edit, always, apply, decide, disguise, hunks, plain_name, replace, server};
+use super::{Edit, Wishes, always, apply, decide, disguise, hunks, plain_name, replace, server};
 use crate::Settings;
 use crate::ask::Situation;
 use crate::ask::tests::client::FakeClient;
@@ -79,7 +79,8 @@ impl Desk {
 
     /// Calls a tool as the CLI does.
     async fn call(&self, tool: &str, arguments: Value) -> Value {
-        let server = server(&self.client.asker, &self.cwd().display().to_string());
+        let disallowed = vec!["Edit(/vendor/**)".to_owned()];
+        let server = server(&self.client.asker, &self.cwd().display().to_string(), disallowed);
         server.check().expect("a server that can be used");
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": { "name": tool, "arguments": arguments } });
@@ -251,7 +252,7 @@ fn messages_speak_of_the_built_in_tools() {
 async fn rules_of_the_user_count() {
     let desk = Desk::new(&json!({ "permissions": {
         "allow": ["Edit(/src/**)", "Bash(ls)", "Write(*.md)"],
-        "deny": ["Edit(src/secret.rs)", "Edit(*.env)"],
+        "deny": ["Edit(src/secret.rs)", "Edit(*.env)", "Read(src/keys/**)"],
         "ask": ["Edit(/src/gen/**)"],
     } }));
     let at = |name: &str| desk.path(name);
@@ -262,6 +263,8 @@ async fn rules_of_the_user_count() {
         ("mcp__acp__Edit", "src/../src/secret.rs", Some(false)),
         ("mcp__acp__Edit", "src/x/.env", Some(false)),
         ("mcp__acp__Edit", "src/gen/a.rs", None),
+        // What may not be read may not be changed.
+        ("mcp__acp__Write", "src/keys/a", Some(false)),
         ("mcp__acp__Write", "README.md", Some(true)),
         ("mcp__acp__Edit", "README.md", None),
         ("mcp__acp__Edit", "src/../a.rs", None),
@@ -273,11 +276,51 @@ async fn rules_of_the_user_count() {
     // A plan changes nothing, whatever is allowed.
     assert_eq!(desk.decided("mcp__acp__Edit", &at("src/a.rs"), "plan"), None);
     // Modes in which nobody is asked do not lift what is forbidden.
-    desk.open("x.env", "a");
-    let result =
-        desk.call("Edit", json!({ "file_path": at("x.env"), "old_string": "a", "new_string": "b" })).await;
-    assert_eq!(result["isError"], true);
-    assert_eq!(desk.text("x.env").as_deref(), Some("a"));
+    for name in ["x.env", "vendor/x"] {
+        desk.open(name, "a");
+        let edit = json!({ "file_path": at(name), "old_string": "a", "new_string": "b" });
+        let result = desk.call("Edit", edit).await;
+        assert_eq!(result["isError"], true, "{name}");
+        assert_eq!(desk.text(name).as_deref(), Some("a"));
+    }
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_read_allow_nothing() {
+    let desk = Desk::new(&json!({ "permissions": { "allow": ["Edit"] } }));
+    let (path, local) = (desk.path("src/a.rs"), desk.cwd().join(".claude/settings.local.json"));
+    assert_eq!(desk.decided("mcp__acp__Edit", &path, "default"), Some(true));
+    std::fs::write(&local, "\u{FEFF}{\"permissions\":{\"deny\":[\"Edit\"]}}").expect("written");
+    assert_eq!(desk.decided("mcp__acp__Edit", &path, "default"), Some(false), "a mark is not in the way");
+    std::fs::write(&local, "{\"permissions\":{\"deny\":[\"Edit(x)\", 5]}}").expect("written");
+    for mode in ["default", "acceptEdits"] {
+        assert_eq!(desk.decided("mcp__acp__Edit", &path, mode), None, "it may forbid anything: {mode}");
+    }
+    let (_, word) =
+        apply(Options::new(), &desk.client.asker, &desk.cwd().display().to_string(), &Wishes::default());
+    assert!(word.expect("a word").contains("settings.local.json"));
+}
+
+#[tokio::test]
+async fn tools_that_the_client_takes_away_are_not_there_in_another_form() {
+    let desk = Desk::new(&json!({}));
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    for (tools, disallowed, gone) in [
+        (None, vec![], vec![]),
+        (None, words(&["Edit"]), vec!["mcp__acp__Edit"]),
+        (None, words(&["Edit(x)"]), vec![]),
+        (Some(words(&["Read", "Edit"])), vec![], vec!["mcp__acp__Write"]),
+        (Some(vec![]), vec![], vec!["mcp__acp__Edit", "mcp__acp__Write"]),
+    ] {
+        let wishes = Wishes { tools, disallowed };
+        let cwd = desk.cwd().display().to_string();
+        let (options, _) = apply(Options::new().program("/bin/true"), &desk.client.asker, &cwd, &wishes);
+        let launch = options.launch().expect("a launch").args;
+        for (ours, _) in super::TOOLS {
+            let is_gone = launch.iter().any(|arg| arg.to_string_lossy().contains(ours));
+            assert_eq!(is_gone, gone.contains(&ours), "{ours} {wishes:?}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -285,12 +328,16 @@ async fn accept_edits_means_files_of_the_project() {
     let desk = Desk::new(&json!({}));
     let elsewhere = desk.folder.path().join("else.txt").display().to_string();
     std::os::unix::fs::symlink(desk.folder.path(), desk.cwd().join("way-out")).expect("a link");
+    std::os::unix::fs::symlink("../not-there-yet", desk.cwd().join("to-nothing")).expect("a link");
+    std::os::unix::fs::symlink("to-nothing", desk.cwd().join("to-a-link")).expect("a link");
     for (path, mode, decided) in [
         (desk.path("src/a.rs"), "acceptEdits", Some(true)),
         (desk.path("src/a.rs"), "default", None),
         (desk.path(".git/config"), "acceptEdits", None),
         (desk.path("src/.bashrc"), "acceptEdits", None),
         (desk.path("way-out/else.txt"), "acceptEdits", None),
+        (desk.path("to-nothing"), "acceptEdits", None),
+        (desk.path("to-a-link"), "acceptEdits", None),
         (desk.path("../else.txt"), "acceptEdits", None),
         (elsewhere, "acceptEdits", None),
     ] {
@@ -310,7 +357,7 @@ async fn rules_that_are_not_understood_ask_and_are_told() {
     } }));
     assert_eq!(desk.decided("mcp__acp__Edit", &desk.path("src/c.rs"), "acceptEdits"), None);
     let cwd = desk.cwd().display().to_string();
-    let (_, word) = apply(Options::new(), &desk.client.asker, &cwd);
+    let (_, word) = apply(Options::new(), &desk.client.asker, &cwd, &Wishes::default());
     assert!(word.expect("a word").contains("Edit(src/[ab].rs)"));
 }
 
@@ -319,7 +366,7 @@ async fn acp_init_03_nothing_changes_for_a_client_without_files() {
     let settings = Settings { review_edits: true, ..Settings::default() };
     let client =
         FakeClient::new(json!({ "fs": { "readTextFile": true } }), settings, None, |_, _| Ok(Value::Null));
-    let (_, word) = apply(Options::new(), &client.asker, "/w");
+    let (_, word) = apply(Options::new(), &client.asker, "/w", &Wishes::default());
     assert!(word.expect("a word").contains("not reviewed"));
     let request = request(json!({ "tool_name": "mcp__acp__Edit", "input": { "file_path": "/w/a" } }));
     let situation =

@@ -100,13 +100,15 @@ pub(crate) struct Handle {
 const COMMANDS: usize = 256;
 
 impl Handle {
-    /// Starts a session. `responder` is answered when it is ready.
+    /// Starts a session; its CLI, when that of the one `before` is gone. `responder` is answered when it is ready.
+    #[expect(clippy::too_many_arguments, reason = "all of it is what a session begins with")]
     pub(crate) fn start(
         context: Arc<Context>,
         id: String,
         begin: Begin,
         request: SetupRequest,
         past: Past,
+        before: Option<CancellationToken>,
         responder: Responder,
         tasks: &TaskTracker,
     ) -> Self {
@@ -115,7 +117,7 @@ impl Handle {
         let over = CancellationToken::new();
         let ending = over.clone().drop_guard();
         let (marks, mark) = watch::channel(Mark::of(&id));
-        let actor = Actor::new(context, id, request, received, closed, tasks.clone(), marks);
+        let actor = Actor::new(context, id, request, received, closed, tasks.clone(), marks).after(before);
         tasks.spawn(async move {
             actor.run(begin, past, responder).await;
             drop(ending);
@@ -128,9 +130,9 @@ impl Handle {
         self.mark.borrow().clone()
     }
 
-    /// Waits until it is over, and has answered all that was asked of it.
-    pub(crate) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.over.clone().cancelled_owned()
+    /// Cancelled when it is over, and has answered all that was asked of it.
+    pub(crate) fn over(&self) -> CancellationToken {
+        self.over.clone()
     }
 
     /// Is it over, by itself?
@@ -158,15 +160,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Ends it; the responder is answered when its CLI is gone.
-    pub(crate) fn close(self, responder: Option<Responder>) {
+    /// Ends it; the responder is answered when its CLI is gone, and then what is given here is cancelled.
+    pub(crate) fn close(self, responder: Option<Responder>) -> CancellationToken {
         let _ = self.close.send(responder);
-    }
-
-    /// Ends it, and waits until its CLI is gone.
-    pub(crate) fn end(self) -> impl Future<Output = ()> + Send + 'static {
-        let over = self.over();
-        self.close(None);
-        over
+        self.over
     }
 }

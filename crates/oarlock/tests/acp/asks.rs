@@ -294,3 +294,21 @@ pub(crate) async fn fountain_999_an_elicitation_of_a_server_is_a_form(stage: Sta
     told(&stage, "green")?;
     stage.end(client).await
 }
+
+/// A hook of the user's may change what a call does before it is asked about: the client is shown what would be done.
+pub(crate) async fn what_is_asked_about_is_what_is_shown(stage: Stage) -> Result<()> {
+    let file = stage.path("a.txt");
+    stage.play(&format!(
+        "[[turn]]\nsteps = [{{ tool = \"Write\", input = {{ file_path = \"{file}\", content = \"harmless\" }}, ask = true, \
+         ask_fields = {{ input = {{ file_path = \"{file}\", content = \"not so\" }} }} }}]\n"
+    ))?;
+    let (client, session) = stage.open(Abilities::Zed).await?;
+    client.policy(|_| Reply::Never);
+    client.ask(&session, "go").await?;
+    let ask = client.asked("session/request_permission").await?;
+    let call = client.picture(&session).calls.pop().context("no call")?;
+    let diffs = call.diffs();
+    ensure!(diffs.len() == 1 && diffs[0].2 == "not so", "the user sees {diffs:?}");
+    client.answer(&ask.id, json!({"outcome": {"outcome": "cancelled"}})).await?;
+    stage.end(client).await
+}

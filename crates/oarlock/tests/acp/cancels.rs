@@ -310,3 +310,20 @@ pub(crate) async fn a_cancel_stops_the_agents_of_a_held_prompt(stage: Stage) -> 
     ensure!(said == "fine" && !client.picture(&session).text().contains("noticed"), "{said}");
     stage.end(client).await
 }
+
+/// A prompt that is cancelled while the CLI waits for an MCP server never runs, and the CLI survives it.
+pub(crate) async fn a_cancel_while_a_server_hangs(stage: Stage) -> Result<()> {
+    let (one, two) = (stage.says("one", "must not run"), stage.says("two", "fine"));
+    let client = stage.agent(Abilities::Full).await?;
+    let server = json!({"name": "hangs", "command": "sleep", "args": ["3600"], "env": []});
+    let (session, _) = stage.open_with(&client, json!({"mcpServers": [server]})).await?;
+    stage.until("the CLI", || Ok(stage.clis()?.len() == 1)).await?;
+    let before = stage.clis()?;
+    let id = client.ask(&session, &one).await?;
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    cancelled(&client, &session, &id).await?;
+    let said = text_of(&client, &session, &two).await?;
+    ensure!(said.ends_with("fine") && !client.picture(&session).text().contains("must not run"), "{said}");
+    ensure!(stage.clis()? == before, "it was killed");
+    stage.end(client).await
+}

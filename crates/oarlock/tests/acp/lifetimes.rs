@@ -1,5 +1,6 @@
 //! Beginnings and ends: of the agent, of its sessions, and of all that they have started.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -148,12 +149,10 @@ pub(crate) async fn an_idle_session_is_parked_and_comes_back(stage: Stage) -> Re
     stage.end(client).await
 }
 
-/// A prompt that comes while the CLI is being let go waits for its end: two would write one transcript.
-pub(crate) async fn a_session_has_one_cli_at_a_time(stage: Stage) -> Result<()> {
-    stage.play("[[turn]]\nsteps = [{ text = \"hello\" }]\n")?;
+/// Puts a program around the CLI that takes its time to go, and that sees whether another one is there.
+fn linger(stage: &Stage) -> Result<PathBuf> {
     let place = stage.sandbox.bin().join("claude");
     std::fs::rename(&place, place.with_extension("real"))?;
-    // One that takes its time to go, and sees whether another is there.
     stage.fake(
         r#"case "$1" in --version|-v) exec "$0.real" "$@";; esac
 [ -e "$0.pid" ] && kill -0 "$(cat "$0.pid")" 2>/dev/null && touch "$0.two"
@@ -162,13 +161,61 @@ trap '' TERM
 "$0.real" "$@"
 touch "$0.going"
 sleep 3600"#,
-    )?;
+    )
+}
+
+/// A prompt that comes while the CLI is being let go waits for its end: two would write one transcript.
+pub(crate) async fn a_session_has_one_cli_at_a_time(stage: Stage) -> Result<()> {
+    stage.play("[[turn]]\nsteps = [{ text = \"hello\" }]\n")?;
+    let place = linger(&stage)?;
     let client = stage.agent_with(Abilities::Full, &["--park-after", "0.01"]).await?;
     let session = client.new_session(stage.sandbox.work()).await?;
     ensure!(text_of(&client, &session, "one").await? == "hello");
     stage.until("the parking", || Ok(place.with_extension("going").exists())).await?;
     ensure!(text_of(&client, &session, "two").await? == "hello");
     ensure!(!place.with_extension("two").exists(), "two CLIs at once");
+    stage.end(client).await
+}
+
+/// One that is closed and opened again at once waits for the end of the first.
+pub(crate) async fn a_reopened_session_has_one_cli_at_a_time(stage: Stage) -> Result<()> {
+    let place = linger(&stage)?;
+    let (one, two) = (stage.says("one", "hello"), stage.says("two", "hello again"));
+    let (client, session) = stage.open(Abilities::Full).await?;
+    ensure!(text_of(&client, &session, &one).await? == "hello");
+    stage.written("hello").await?;
+    let closed = client.request("session/close", json!({"sessionId": session})).await?;
+    let params = json!({"sessionId": session, "cwd": stage.sandbox.work(), "mcpServers": []});
+    client.call("session/resume", params).await?.result()?;
+    ensure!(text_of(&client, &session, &two).await? == "hello again");
+    client.answered(&closed).await?.result()?;
+    ensure!(!place.with_extension("two").exists(), "two CLIs at once");
+    stage.end(client).await
+}
+
+/// A CLI that writes its last words late does not bring back a session that was closed and deleted.
+pub(crate) async fn a_deleted_session_stays_deleted(stage: Stage) -> Result<()> {
+    let place = stage.sandbox.bin().join("claude");
+    std::fs::rename(&place, place.with_extension("real"))?;
+    stage.fake(
+        r#"case "$1" in --version|-v) exec "$0.real" "$@";; esac
+"$0.real" "$@"
+sleep 0.4
+id=$(printf '%s\n' "$@" | grep -o '[0-9a-f]*-[0-9a-f]*-[0-9a-f]*-[0-9a-f]*-[0-9a-f]*' | head -1)
+for project in "$HOME"/.claude/projects/*; do echo '{"type":"late"}' >> "$project/$id.jsonl"; done"#,
+    )?;
+    let one = stage.says("one", "hello");
+    let (client, session) = stage.open(Abilities::Full).await?;
+    ensure!(text_of(&client, &session, &one).await? == "hello");
+    stage.written("hello").await?;
+    let closed = client.request("session/close", json!({"sessionId": session})).await?;
+    client.call("session/delete", json!({"sessionId": session})).await?.result()?;
+    client.answered(&closed).await?.result()?;
+    stage.until("the end of the CLI", || Ok(stage.clis()?.is_empty())).await?;
+    let name = format!("{session}.jsonl");
+    for project in std::fs::read_dir(stage.sandbox.home().join(".claude/projects"))? {
+        ensure!(!project?.path().join(&name).exists(), "the transcript is there again");
+    }
     stage.end(client).await
 }
 
@@ -191,4 +238,31 @@ pub(crate) async fn loading_a_busy_session_leaves_it_busy(stage: Stage) -> Resul
     client.cancel(&session).await?;
     ensure!(client.answered(&id).await?.stop_reason()? == "cancelled");
     stage.end(client).await
+}
+
+/// A command in the background ends with its session and with the agent, however that ends.
+pub(crate) async fn commands_in_the_background_end_with_all(stage: Stage) -> Result<()> {
+    let stage = stage.with_background();
+    let input = json!({"command": SLEEP, "description": "Sleep", "run_in_background": true});
+    let command = stage.uses("command", "Bash", input, "started");
+    for way in ["close", "stdin", "SIGTERM", "SIGKILL"] {
+        let (client, session) = stage.open(Abilities::Zed).await?;
+        ensure!(client.prompt(&session, &command).await?.stop_reason()? == "end_turn");
+        stage.until("the command", || sleeps(&stage)).await?;
+        let ended = match way {
+            "close" => {
+                client.call("session/close", json!({"sessionId": session})).await?.result()?;
+                ensure!(!sleeps(&stage)?, "it outlives its session");
+                client.end(GONE).await?
+            }
+            "stdin" => client.end(GONE).await?,
+            way => {
+                signal(&client, if way == "SIGTERM" { Signal::TERM } else { Signal::KILL })?;
+                client.gone(GONE).await?
+            }
+        };
+        stage.check(&ended, Abilities::Zed, true)?;
+        stage.all_gone().await.with_context(|| format!("after {way}"))?;
+    }
+    Ok(())
 }

@@ -193,6 +193,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_272_zed_37632_always_is_kept_within_its_scope Real,
         caa_329_allow_rules_of_the_project_hold Real,
         parallel_permissions Real,
+        what_is_asked_about_is_what_is_shown Fake,
         fountain_999_an_elicitation_of_a_server_is_a_form Newest,
     }
     cancels {
@@ -211,6 +212,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         a_yes_after_a_cancel_is_none Fake,
         a_cancelled_turn_asks_nothing Fake,
         a_cancelled_edit_is_not_written Both,
+        a_cancel_while_a_server_hangs Real,
     }
     choices {
         config Both,
@@ -268,7 +270,10 @@ const SCENARIOS: &[Scenario] = scenarios![
         eight_real_sessions_come_and_go Newest,
         an_idle_session_is_parked_and_comes_back Fake,
         a_session_has_one_cli_at_a_time Fake,
+        a_reopened_session_has_one_cli_at_a_time Newest,
         loading_a_busy_session_leaves_it_busy Both,
+        a_deleted_session_stays_deleted Newest,
+        commands_in_the_background_end_with_all Both,
     }
 ];
 

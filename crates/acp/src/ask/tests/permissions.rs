@@ -314,6 +314,9 @@ fn acp_perm_03_what_cannot_be_said_is_not_offered() {
         json!([{ "type": "grantAll", "destination": "session" }]),
         json!([rules("session", &[("Bash", Some("ls\nrm -rf /"))])]),
         json!([rules("session", &[("Bash", Some("ls \u{202e}txt"))])]),
+        json!([rules("session", &[("Bash", Some("l\u{ad}s"))])]),
+        json!([rules("session", &[("Bash", Some("ls\u{e0041}\u{e0042}"))])]),
+        json!([rules("session", &[("Bash", Some("ls\u{3164}"))])]),
         json!([rules("session", &[("Bash", Some(&long))])]),
         json!([rules("session", &[("WebFetch", Some("regex:.*"))])]),
         // One part that cannot be said spoils the rest.

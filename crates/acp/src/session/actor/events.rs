@@ -26,6 +26,7 @@ impl Actor {
 
     pub(super) fn show(&mut self, event: Event) {
         let asked = self.learn(&event);
+        let asked_about = asked_about(&event);
         let ended = matches!(event, Event::TurnEnded(_));
         if matches!(event, Event::TurnStarted) {
             let is_by_itself = !self.turns.is_busy();
@@ -43,6 +44,9 @@ impl Actor {
             self.screen.show(event);
         }
         if let Some((request_id, situation)) = asked {
+            if let Some(call) = asked_about.filter(|_| !self.muted) {
+                self.screen.show(Event::ToolCall(call));
+            }
             // Whoever asks must find the call on the client's screen.
             self.flush();
             // The user has said no to all that a cancelled turn may ask.
@@ -139,4 +143,12 @@ fn record_of(message: &Message) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The call that a question is about, as it would be made. A hook may have changed it since the model made it.
+fn asked_about(event: &Event) -> Option<Arc<ToolCall>> {
+    let Event::Permission(permission) = event else { return None };
+    let input = &permission.request.input;
+    let is_other = permission.call.input.value() != input.value();
+    is_other.then(|| Arc::new(ToolCall { input: input.clone(), ..(*permission.call).clone() }))
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use oarlock_agent::history::Transcript;
-use oarlock_agent::reduce::{Event, NoticeLevel, PromptKind, Reducer, TaskChange, view};
+use oarlock_agent::reduce::{Event, NoticeLevel, PromptKind, Reducer, TaskChange, ToolCall, view};
 use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
@@ -234,6 +235,12 @@ impl Actor {
             title_told: false,
             told_of_review: false,
         }
+    }
+
+    /// The CLI is started when another session is over.
+    pub(super) fn after(mut self, before: Option<CancellationToken>) -> Self {
+        self.leaving = before.map(|before| before.cancelled_owned().boxed());
+        self
     }
 
     fn context(&self) -> &Context {
