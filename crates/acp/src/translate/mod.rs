@@ -34,7 +34,7 @@ use std::sync::Arc;
 use oarlock_agent::reduce::{self, Event, MessageHead, NoticeLevel, TurnEnd};
 use oarlock_agent::stream::{Message, ResultKind, System, TodoStatus};
 use oarlock_proto::acp::{
-    ClientCapabilities, Plan, PlanEntry, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
+    ClientCapabilities, Meta, Plan, PlanEntry, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
     ToolCallStatus,
 };
 use serde_json::json;
@@ -69,6 +69,8 @@ pub(crate) struct Screen {
     compacting: Option<Compacting>,
     /// Notices that are told once.
     told: BTreeSet<String>,
+    /// What was told of limits, by kind.
+    limits: HashMap<Option<String>, Meta>,
 }
 
 impl Screen {
@@ -85,6 +87,7 @@ impl Screen {
             usage: Usage::default(),
             compacting: None,
             told: BTreeSet::new(),
+            limits: HashMap::new(),
         }
     }
 

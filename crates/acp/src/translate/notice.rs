@@ -2,7 +2,10 @@
 
 use oarlock_agent::reduce::{Notice, NoticeLevel};
 use oarlock_agent::stream::{ApiRetry, RateLimitInfo, RateLimitStatus, System};
-use oarlock_proto::acp::{self, ClientCapabilities, ContentBlock, ContentChunk, SessionUpdate};
+use oarlock_proto::acp::{
+    self, ClientCapabilities, ContentBlock, ContentChunk, Meta, SessionInfoUpdate, SessionUpdate,
+};
+use serde_json::json;
 
 use super::Screen;
 
@@ -74,8 +77,24 @@ impl Screen {
         }
     }
 
+    /// How much of a limit is used, for clients that show it.
+    fn limit(&mut self, limit: &RateLimitInfo) {
+        let told = json!({
+            "status": limit.status, "rateLimitType": limit.rate_limit_type, "resetsAt": limit.resets_at,
+            "utilization": limit.utilization, "isUsingOverage": limit.is_using_overage,
+        });
+        let mut told = told.as_object().cloned().unwrap_or_default();
+        told.retain(|_, value| !value.is_null());
+        if self.limits.insert(limit.rate_limit_type.clone(), told.clone()).as_ref() != Some(&told) {
+            let meta = Meta::from_iter([("_claude/rateLimit".to_owned(), told.into())]);
+            let info = SessionInfoUpdate { title: None, updated_at: None, meta: Some(meta) };
+            self.queue.push(SessionUpdate::SessionInfoUpdate(info));
+        }
+    }
+
     /// Limits that are near or reached, once for each kind until there is room again.
     pub(super) fn rate_limit(&mut self, limit: &RateLimitInfo) {
+        self.limit(limit);
         let kind = limit.rate_limit_type.as_deref().unwrap_or("usage").replace('_', " ");
         let (level, words) = match limit.status {
             RateLimitStatus::Rejected => (NoticeLevel::Error, "is used up"),

@@ -18,13 +18,16 @@ impl Actor {
         };
         let options = self.choices.launch(options);
         let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
-        let (cwd, leaving) = (self.request.cwd.clone(), self.leaving.take());
+        let (cwd, leaving, rewound) = (self.request.cwd.clone(), self.leaving.take(), self.rewound.clone());
         let connecting = async move {
             if let Some(leaving) = leaving {
                 leaving.await;
             }
             let options = match history::open(&context, &id, Some(&cwd)) {
-                Ok(_) => options.resume(id),
+                Ok(_) => match rewound {
+                    Some(record) => options.resume(id).resume_session_at(record),
+                    None => options.resume(id),
+                },
                 Err(_) => options.session_id(id),
             };
             options.connect().await

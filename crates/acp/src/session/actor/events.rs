@@ -14,6 +14,7 @@ impl Actor {
             self.show(event);
         }
         if record.is_some() {
+            self.rewound = None;
             self.mark.send_modify(|mark| mark.record = record);
         }
     }

@@ -24,7 +24,7 @@ use oarlock_proto::acp::{
     AvailableCommands, ConfigOptions, CurrentMode, Empty, PromptResponse, SessionInfoUpdate, SessionUpdate,
     SetConfigOptionResponse, SetTitleRequest, SetupRequest, SetupResponse, StopReason,
 };
-use oarlock_proto::jsonrpc::ErrorObject;
+use oarlock_proto::jsonrpc::{ErrorObject, INVALID_REQUEST};
 use oarlock_wire::Responder;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -70,6 +70,8 @@ pub(super) enum Note {
     Known(Box<Known>),
     /// The user should know this about the review of edits.
     Review(String),
+    /// The record that the session is to be rewound to, or why not.
+    Rewind { record: Result<String, ErrorObject>, responder: Responder },
     /// What was shown is written down, or not: the session that is open can be shown again.
     Written { request: SetupRequest, transcript: Result<Transcript, ErrorObject>, responder: Responder },
 }
@@ -130,6 +132,8 @@ pub(super) struct Actor {
     mark: watch::Sender<Mark>,
     /// The CLI that was let go, until it is gone and has written down all it knows.
     leaving: Option<BoxFuture<'static, ()>>,
+    /// The record that the next CLI goes on from, until something is said there.
+    rewound: Option<String>,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
     died: Option<String>,
     choices: Choices,
@@ -189,6 +193,7 @@ impl Actor {
             cli_session: id,
             mark,
             leaving: None,
+            rewound: None,
             died: None,
             choices: Choices::default(),
             cache: None,
@@ -400,13 +405,17 @@ impl Actor {
                 }),
                 Command::Steer { responder, .. }
                 | Command::Choose { responder, .. }
+                | Command::Rewind { responder, .. }
                 | Command::Again { responder, .. } => responder.error(&closed()),
                 Command::Cancel | Command::CancelRequest(_) | Command::Titled(_) => {}
             }
         }
         self.noted.close();
         while let Some(note) = self.noted.recv().await {
-            if let Note::Chosen { responder, .. } | Note::Written { responder, .. } = note {
+            if let Note::Chosen { responder, .. }
+            | Note::Rewind { responder, .. }
+            | Note::Written { responder, .. } = note
+            {
                 responder.error(&closed());
             }
         }
@@ -441,6 +450,10 @@ impl Actor {
                     self.tell_mode();
                 }
             }
+            Note::Rewind { record, responder } => match record {
+                Ok(record) => self.rewind_to(record, responder),
+                Err(error) => responder.error(&error),
+            },
             Note::Written { request, transcript, responder } => match transcript {
                 Ok(transcript) => {
                     self.replay(&transcript).await;

@@ -93,6 +93,20 @@ fn a_server_that_fails_is_told_of_once() {
 }
 
 #[test]
+fn what_is_used_of_a_limit_is_in_meta_once() {
+    let limit = |used: f64| {
+        json!({ "type": "rate_limit_event", "rate_limit_info":
+        { "status": "allowed", "rateLimitType": "five_hour", "resetsAt": 1_794_700_000, "utilization": used } })
+    };
+    let mut stage = Stage::new(bare());
+    stage.hear_all(&[limit(0.5), limit(0.5), limit(0.6)]);
+    let told: Vec<_> =
+        stage.take().into_iter().map(|update| update["_meta"]["_claude/rateLimit"].clone()).collect();
+    let expected = |used: f64| json!({ "status": "allowed", "rateLimitType": "five_hour", "resetsAt": 1_794_700_000, "utilization": used });
+    assert_eq!(told, [expected(0.5), expected(0.6)]);
+}
+
+#[test]
 fn limits_are_told_once_until_there_is_room() {
     let limit = |status: &str| {
         json!({ "type": "rate_limit_event", "rate_limit_info":
