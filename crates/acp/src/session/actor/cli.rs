@@ -97,7 +97,12 @@ impl Actor {
         for (_, _, responder) in self.orders.drain(..) {
             responder.error(&fault);
         }
-        self.waiting.clear();
+        let is_unanswered =
+            |user: &User| user.uuid.as_ref().is_none_or(|id| !self.responders.contains_key(id));
+        if std::mem::take(&mut self.waiting).iter().any(is_unanswered) {
+            let title = "Claude Code did not start, so what you said is lost";
+            self.screen.notice(NoticeLevel::Error, title, Some(&fault.message));
+        }
         let answers = self.turns.fail(&fault);
         self.answer(answers);
     }

@@ -77,11 +77,10 @@ impl Actor {
         let mut cancel = self.turns.cancel();
         self.waiting.clear();
         self.answer(cancel.answers);
-        // What the turn was to be steered by would else begin one of its own.
-        let unread = self.unread.iter().filter_map(|user| user.uuid.clone());
-        let steering = unread.filter(|uuid| !self.responders.contains_key(uuid));
-        cancel.queued.extend(steering);
-        if cancel.interrupt {
+        // What the turn was to be steered by would else begin one of its own. And nothing of it is for the next CLI.
+        let unread = std::mem::take(&mut self.unread).into_iter().filter_map(|user| user.uuid);
+        cancel.queued.extend(unread.filter(|uuid| !self.responders.contains_key(uuid)));
+        if cancel.interrupt || !cancel.queued.is_empty() {
             self.interrupt(cancel.queued, cancel.tasks);
             let now = Instant::now();
             self.timers.insert("give up", (now + STOP, Timer::GiveUp));
