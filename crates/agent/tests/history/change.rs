@@ -143,6 +143,20 @@ fn a_fork_can_end_at_any_message() {
 }
 
 #[test]
+fn a_fork_can_be_given_an_id_that_is_free() {
+    let desk = Desk::new();
+    desk.write(1, &[user("a", None)]);
+    let taken = desk.write(2, &[user("b", None)]);
+    let fork = desk.library.fork(&desk.open(1), &Fork::new().id(id(3))).unwrap();
+    assert_eq!((fork.id(), desk.texts(3)), (id(3).as_str(), vec!["a".to_owned()]));
+    let before = fs::read(&taken).unwrap();
+    assert!(matches!(desk.library.fork(&desk.open(1), &Fork::new().id(id(2))), Err(Error::Io { .. })));
+    assert_eq!(fs::read(&taken).unwrap(), before, "a session that is there is left alone");
+    let error = desk.library.fork(&desk.open(1), &Fork::new().id("../x")).unwrap_err();
+    assert!(matches!(error, Error::NoSessionId { .. }), "{error}");
+}
+
+#[test]
 fn a_session_without_messages_is_not_forked() {
     let desk = Desk::new();
     desk.write(1, &[json!({ "type": "custom-title", "customTitle": "Empty" })]);

@@ -18,7 +18,7 @@ impl Actor {
         };
         let options = self.choices.launch(options);
         let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
-        let (cwd, leaving) = (self.request.cwd.clone(), self.leaving.take());
+        let (cwd, leaving, rewound) = (self.request.cwd.clone(), self.leaving.take(), self.rewound.clone());
         let resumes = history::open(&context, &id, Some(&cwd)).is_ok();
         self.is_plain = !resumes && self.choices.are_untouched() && self.request.meta.is_none();
         // Two CLIs would write one transcript, and the second may not find in it what the first has yet to write.
@@ -27,7 +27,10 @@ impl Actor {
                 leaving.await;
             }
             let options = match history::open(&context, &id, Some(&cwd)) {
-                Ok(_) => options.resume(id),
+                Ok(_) => match rewound {
+                    Some(record) => options.resume(id).resume_session_at(record),
+                    None => options.resume(id),
+                },
                 Err(_) => options.session_id(id),
             };
             options.connect().await
@@ -98,7 +101,12 @@ impl Actor {
         for (_, _, responder) in self.orders.drain(..) {
             responder.error(&fault);
         }
-        self.waiting.clear();
+        let is_unanswered =
+            |user: &User| user.uuid.as_ref().is_none_or(|id| !self.responders.contains_key(id));
+        if std::mem::take(&mut self.waiting).iter().any(is_unanswered) {
+            let title = "Claude Code did not start, so what you said is lost";
+            self.screen.notice(NoticeLevel::Error, title, Some(&fault.message));
+        }
         let answers = self.turns.fail(&fault);
         self.answer(answers);
     }
