@@ -17,7 +17,6 @@ use oarlock_proto::jsonrpc::{self, ErrorObject};
 use oarlock_proto::mcp;
 use oarlock_proto::stream::Json;
 use oarlock_wire::{Close, Connection, Ended, Frames, Limits, Peer, Responder, Service, Tasks};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -55,14 +54,6 @@ pub async fn serve(frames: impl Frames, settings: Settings, stop: impl Future<Ou
     sessions.close();
     sessions.wait().await;
     ended
-}
-
-/// `_session/rewind`: ours.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RewindRequest {
-    session_id: String,
-    message_id: String,
 }
 
 struct Server {
@@ -237,10 +228,6 @@ impl Server {
                 let content = prompt::content(request.prompt)?;
                 session.send(open, |responder| Command::Steer { content, asks_first, responder })?;
             }
-            "_session/rewind" => {
-                let RewindRequest { session_id, message_id: message } = read(params)?;
-                self.session(&session_id)?.send(open, |responder| Command::Rewind { message, responder })?;
-            }
             _ => return Err(ErrorObject::method_not_found(method)),
         }
         Ok(())
@@ -371,7 +358,7 @@ fn reply(open: &mut Option<Responder>, result: &impl serde::Serialize) {
 
 fn capabilities() -> AgentCapabilities {
     let is_there = Some(Empty {});
-    let meta = json!({ "claudeCode": { "promptQueueing": true }, "steering": { "supported": true }, "rewind": { "supported": true } });
+    let meta = json!({ "claudeCode": { "promptQueueing": true }, "steering": { "supported": true } });
     AgentCapabilities {
         load_session: true,
         prompt_capabilities: PromptCapabilities { image: true, audio: false, embedded_context: true },

@@ -98,23 +98,6 @@ pub(crate) async fn fork(
     }
 }
 
-/// The record that a session is rewound to: the last one of a message. `-32602` when there is no such message.
-pub(crate) async fn rewind_to(context: &Context, of: &Mark, message: String) -> Result<String, ErrorObject> {
-    let transcript = of.written(context, None, Instant::now() + PATIENCE).await?;
-    aside(move || {
-        let told = |error: Error| fault::cli(&error);
-        if let Some(end) = end_of(&transcript, &message).map_err(told)? {
-            return Ok(end);
-        }
-        if transcript.messages().map_err(told)?.flatten().any(|record| record.uuid == message) {
-            return Ok(message);
-        }
-        let shown: String = message.chars().take(100).collect();
-        Err(ErrorObject::invalid_params(format!("messageId: there is no message {shown} in the session")))
-    })
-    .await
-}
-
 fn fork_of(
     library: &Library,
     transcript: &Transcript,

@@ -76,13 +76,6 @@ pub(crate) enum Command {
     },
     /// The session has another title.
     Titled(String),
-    /// What was said after a message is to be forgotten.
-    Rewind {
-        /// The message, by the name of its record or the API's.
-        message: String,
-        /// Answered when it is clear that there is such a message.
-        responder: Responder,
-    },
     /// A session that is open is loaded or resumed again.
     Again {
         /// How.

@@ -243,7 +243,6 @@ const SCENARIOS: &[Scenario] = scenarios![
         load_while_it_is_open Real,
         a_session_is_listed_after_its_first_turn Real,
         a_fork_waits_for_its_message Real,
-        caa_71_a_session_can_be_rewound Real,
     }
     faults {
         acp_prompt_03_caa_734_a_killed_cli_answers_the_prompt Both,

@@ -279,39 +279,6 @@ pub(crate) async fn load_while_it_is_open(stage: Stage) -> Result<()> {
 }
 
 /// The session goes on from a message: what was said after it is forgotten, also by those who load it.
-pub(crate) async fn caa_71_a_session_can_be_rewound(stage: Stage) -> Result<()> {
-    let file = stage.given("a.txt", BEFORE)?;
-    let script =
-        Script::new().turn([text("first"), tool("Read", json!({"file_path": file}))]).turn([text("read")]);
-    let (one, two) = (stage.script("one", script), stage.says("two", "second"));
-    let (three, four) = (stage.says("three", "third"), stage.says("four", "fourth"));
-    let (client, session) = stage.open(Abilities::Zed).await?;
-    text_of(&client, &session, &one).await?;
-    let picture = client.picture(&session);
-    let Some(Item::Said { id: Some(at), .. }) =
-        picture.items.iter().rfind(|item| matches!(item, Item::Said { who: "agent", .. }))
-    else {
-        anyhow::bail!("no message: {picture:?}");
-    };
-    text_of(&client, &session, &two).await?;
-    let rewind = |message: &str| json!({"sessionId": session, "messageId": message});
-    client.call("_session/rewind", rewind("msg_of_nobody")).await?.error(-32602)?;
-    client.call("_session/rewind", rewind(at)).await?.result()?;
-    ensure!(text_of(&client, &session, &three).await? == "third");
-    let asked = stage.model.turn("three", 0, std::time::Duration::from_secs(5)).await?;
-    let told = asked.body["messages"].to_string();
-    ensure!(told.contains("first") && told.contains("read") && !told.contains("second"), "{told}");
-    stage.end(client).await?;
-    let client = loaded(&stage, &session).await?;
-    let shown = client.picture(&session).text();
-    ensure!(shown.contains("third") && !shown.contains("second"), "{shown}");
-    ensure!(text_of(&client, &session, &four).await? == "fourth");
-    let asked = stage.model.turn("four", 0, std::time::Duration::from_secs(5)).await?;
-    let told = asked.body["messages"].to_string();
-    ensure!(told.contains("third") && !told.contains("second"), "{told}");
-    stage.end(client).await
-}
-
 /// A list right after the first turn has the session; one of an agent that has just begun has none.
 pub(crate) async fn a_session_is_listed_after_its_first_turn(stage: Stage) -> Result<()> {
     let one = stage.says("one", "first");

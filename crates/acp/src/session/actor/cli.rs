@@ -18,7 +18,7 @@ impl Actor {
         };
         let options = self.choices.launch(options);
         let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
-        let (cwd, leaving, rewound) = (self.request.cwd.clone(), self.leaving.take(), self.rewound.clone());
+        let (cwd, leaving) = (self.request.cwd.clone(), self.leaving.take());
         let resumes = history::open(&context, &id, Some(&cwd)).is_ok();
         self.is_plain = !resumes && self.choices.are_untouched() && self.request.meta.is_none();
         // Two CLIs would write one transcript, and the second may not find in it what the first has yet to write.
@@ -27,10 +27,7 @@ impl Actor {
                 leaving.await;
             }
             let options = match history::open(&context, &id, Some(&cwd)) {
-                Ok(_) => match rewound {
-                    Some(record) => options.resume(id).resume_session_at(record),
-                    None => options.resume(id),
-                },
+                Ok(_) => options.resume(id),
                 Err(_) => options.session_id(id),
             };
             options.connect().await

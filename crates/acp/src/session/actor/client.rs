@@ -24,7 +24,6 @@ impl Actor {
                 self.set_title(title);
                 self.tell_info();
             }
-            Command::Rewind { message, responder } => self.rewind(message, responder),
             Command::Again { begin, request, responder } => self.again(begin, request, responder),
         }
     }
@@ -203,31 +202,6 @@ impl Actor {
         } else {
             responder.reply(&Empty {});
         }
-    }
-
-    /// Looks for the message that the session is to go back to.
-    fn rewind(&self, message: String, responder: Responder) {
-        let mark = self.mark.borrow().clone();
-        let (context, notes) = (self.asker.context.clone(), self.notes.clone());
-        self.tasks.spawn(async move {
-            let record = history::rewind_to(&context, &mark, message).await;
-            let note = Note::Rewind { record, responder };
-            if let Err(mpsc::error::SendError(Note::Rewind { responder, .. })) = notes.send(note).await {
-                responder.error(&closed());
-            }
-        });
-    }
-
-    /// Goes back: the next CLI reads no further than that record.
-    pub(super) fn rewind_to(&mut self, record: String, responder: Responder) {
-        if !self.turns.is_idle() || !self.waiting.is_empty() {
-            let why = "a turn runs; cancel it, or wait for its end, and rewind then";
-            return responder.error(&ErrorObject::new(INVALID_REQUEST, why));
-        }
-        self.rewound = Some(record);
-        self.park();
-        self.start();
-        responder.reply(&Empty {});
     }
 
     /// A session that is open is loaded or resumed.

@@ -14,7 +14,6 @@ impl Actor {
             self.show(event);
         }
         if record.is_some() {
-            self.rewound = None;
             self.mark.send_modify(|mark| mark.record = record);
         }
     }
@@ -23,7 +22,6 @@ impl Actor {
     pub(super) fn change_session(&mut self, id: String) {
         self.mark.send_modify(|mark| *mark = Mark { is_running: mark.is_running, ..Mark::of(&id) });
         self.cli_session = id;
-        self.rewound = None;
     }
 
     pub(super) fn show(&mut self, event: Event) {

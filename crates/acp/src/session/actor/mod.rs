@@ -24,7 +24,7 @@ use oarlock_proto::acp::{
     AvailableCommands, ConfigOptions, CurrentMode, Empty, PromptResponse, SessionInfoUpdate, SessionUpdate,
     SetConfigOptionResponse, SetTitleRequest, SetupRequest, SetupResponse, StopReason,
 };
-use oarlock_proto::jsonrpc::{ErrorObject, INVALID_REQUEST};
+use oarlock_proto::jsonrpc::ErrorObject;
 use oarlock_wire::Responder;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -74,8 +74,6 @@ pub(super) enum Note {
     Known(Box<Known>),
     /// The user should know this about the review of edits.
     Review(String),
-    /// The record that the session is to be rewound to, or why not.
-    Rewind { record: Result<String, ErrorObject>, responder: Responder },
     /// What was shown is written down, or not: the session that is open can be shown again.
     Written { request: SetupRequest, transcript: Result<Transcript, ErrorObject>, responder: Responder },
 }
@@ -145,8 +143,6 @@ pub(super) struct Actor {
     cli_session: String,
     /// How far it is, for those who read its transcript.
     mark: watch::Sender<Mark>,
-    /// The record that the next CLI goes on from, until something is said there.
-    rewound: Option<String>,
     /// The CLI has begun a turn.
     has_begun: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
@@ -215,7 +211,6 @@ impl Actor {
             wanted: None,
             cli_session: id,
             mark,
-            rewound: None,
             has_begun: false,
             died: None,
             is_plain: false,
@@ -451,17 +446,13 @@ impl Actor {
                 }),
                 Command::Steer { responder, .. }
                 | Command::Choose { responder, .. }
-                | Command::Rewind { responder, .. }
                 | Command::Again { responder, .. } => responder.error(&closed()),
                 Command::Cancel | Command::CancelRequest(_) | Command::Titled(_) => {}
             }
         }
         self.noted.close();
         while let Some(note) = self.noted.recv().await {
-            if let Note::Chosen { responder, .. }
-            | Note::Rewind { responder, .. }
-            | Note::Written { responder, .. } = note
-            {
+            if let Note::Chosen { responder, .. } | Note::Written { responder, .. } = note {
                 responder.error(&closed());
             }
         }
@@ -498,10 +489,6 @@ impl Actor {
                     self.tell_mode();
                 }
             }
-            Note::Rewind { record, responder } => match record {
-                Ok(record) => self.rewind_to(record, responder),
-                Err(error) => responder.error(&error),
-            },
             Note::Written { request, transcript, responder } => match transcript {
                 Ok(transcript) => {
                     self.replay(&transcript).await;
