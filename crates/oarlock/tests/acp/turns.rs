@@ -289,6 +289,14 @@ pub(crate) async fn caa_1027_a_message_that_is_late_is_told_all_the_same(stage: 
     stage.end(client).await
 }
 
+fn kill_clis(stage: &Stage) -> Result<()> {
+    for id in stage.clis()? {
+        let id = rustix::process::Pid::from_raw(id).context("no pid")?;
+        rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
+    }
+    Ok(())
+}
+
 /// What a turn was to be steered by is not lost with the CLI that has not read it.
 pub(crate) async fn a_steered_message_outlives_its_cli(stage: Stage) -> Result<()> {
     // Its turn comes after the answer to the prompt that was lost.
@@ -299,10 +307,7 @@ pub(crate) async fn a_steered_message_outlives_its_cli(stage: Stage) -> Result<(
     client.update("agent_message_chunk", |_| true).await?;
     let steering = stage.says("steering", "so be it");
     client.call("_session/steering", steer(&session, &steering)).await?.result()?;
-    for id in stage.clis()? {
-        let id = rustix::process::Pid::from_raw(id).context("no pid")?;
-        rustix::process::kill_process(id, rustix::process::Signal::KILL)?;
-    }
+    kill_clis(&stage)?;
     client.answered(&id).await?.error(-32603)?;
     client.seen(&session, "its turn", |picture| picture.text().contains("so be it")).await?;
     stage.end(client).await
@@ -319,6 +324,8 @@ pub(crate) async fn a_cancel_takes_back_a_steered_message(stage: Stage) -> Resul
     client.cancel(&session).await?;
     let answer = client.answered(&id).await?;
     ensure!(answer.stop_reason()? == "cancelled", "{answer:?}");
+    // Nor is it for the CLI that comes after this one.
+    kill_clis(&stage)?;
     ensure!(text_of(&client, &session, &stage.says("next", "next")).await?.contains("next"));
     let asked = stage.model.requests();
     ensure!(!asked.iter().any(|request| request.told().contains("{{script steering}}")), "it was told");
