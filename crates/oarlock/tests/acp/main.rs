@@ -116,6 +116,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         without_a_cli_nothing_is_lost Fake,
         at_a_terminal_it_says_what_it_is Fake,
         a_broken_configuration_is_told Fake,
+        acpel_10_the_reason_of_a_death_is_not_its_stack Fake,
         a_trace_can_be_played_again Fake,
     }
     turns {
