@@ -23,8 +23,9 @@ impl Actor {
             self.interrupt_turn();
         }
         // The CLI says in the conversation what the client chose beside it.
-        let is_echo = matches!(&event, Event::CommandOutput(text) if text.starts_with("Set model to "));
-        if !self.muted && !(is_echo && self.turns.is_idle()) {
+        let is_echo = matches!(&event, Event::CommandOutput(text) if text.starts_with("Set model to "))
+            && self.turns.is_idle();
+        if !self.muted && !is_echo {
             self.screen.show(event);
         }
         // A turn that was cancelled is not asked for: its questions are withdrawn with it.
