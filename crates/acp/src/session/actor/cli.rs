@@ -22,7 +22,8 @@ impl Actor {
             library.exists(&self.cli_session, cwd)
                 || library.find(&self.cli_session, None).ok().flatten().is_some()
         });
-        self.is_plain = !self.resumes && self.choices.are_untouched() && self.request.meta.is_none();
+        let leaves_settings = given::leaves_settings(self.request.meta.as_ref());
+        self.is_plain = !self.resumes && self.choices.are_untouched() && leaves_settings;
         let options = match self.resumes {
             true => options.resume(&self.cli_session),
             false => options.session_id(&self.cli_session),

@@ -32,7 +32,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
-use super::{Begin, Command, launch};
+use super::{Begin, Command, given, launch};
 use crate::ask::Situation;
 use crate::choices::{Choices, Known, Order};
 use crate::context::{Asker, Context};
