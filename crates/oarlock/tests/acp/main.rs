@@ -15,6 +15,7 @@ mod choices;
 mod faults;
 mod lifetimes;
 mod peers;
+mod rewinds;
 mod sessions;
 mod stage;
 mod starts;
@@ -226,6 +227,9 @@ const SCENARIOS: &[Scenario] = scenarios![
         zed_55888_a_cleared_session_goes_on Real,
         zed_54411_a_title_can_be_set Real,
         load_while_it_is_open Real,
+    }
+    rewinds {
+        caa_71_a_conversation_can_be_rewound Both,
     }
     faults {
         acp_prompt_03_caa_734_a_killed_cli_answers_the_prompt Both,

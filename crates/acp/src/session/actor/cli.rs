@@ -59,6 +59,9 @@ impl Actor {
             self.carry_out(&session, order, whole, responder);
         }
         self.cli = Cli::On { session, events, outgoing };
+        for (message_id, responder) in std::mem::take(&mut self.rewinds) {
+            self.rewind(message_id, responder);
+        }
         if let Some(why) = self.died.take() {
             let title = "Claude Code was started again; the session goes on";
             self.screen.notice(NoticeLevel::Warning, title, Some(&why));
@@ -91,6 +94,9 @@ impl Actor {
             responder.error(&fault);
         }
         for (_, _, responder) in self.orders.drain(..) {
+            responder.error(&fault);
+        }
+        for (_, responder) in self.rewinds.drain(..) {
             responder.error(&fault);
         }
         self.waiting.clear();
