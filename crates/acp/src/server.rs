@@ -10,8 +10,8 @@ use oarlock_agent::history::Library;
 use oarlock_proto::acp::{
     AgentAuthCapabilities, AgentCapabilities, AuthenticateRequest, CancelRequest, Empty, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, McpCapabilities, NOT_FOUND,
-    PromptCapabilities, PromptRequest, SessionCapabilities, SessionRef, SetConfigOptionRequest,
-    SetModeRequest, SetTitleRequest, SetTitleResponse, SetupRequest, VERSION,
+    PromptCapabilities, PromptRequest, RewindRequest, SessionCapabilities, SessionRef,
+    SetConfigOptionRequest, SetModeRequest, SetTitleRequest, SetTitleResponse, SetupRequest, VERSION,
 };
 use oarlock_proto::jsonrpc::{self, ErrorObject};
 use oarlock_proto::mcp;
@@ -219,6 +219,11 @@ impl Server {
                 self.tell(&request.session_id, Command::Titled(title.clone()));
                 reply(open, &SetTitleResponse { title });
             }
+            "_session/rewind" => {
+                let RewindRequest { session_id, message_id } = read(params)?;
+                let rewind = |responder| Command::Rewind { message_id, responder };
+                self.session(&session_id)?.send(open, rewind)?;
+            }
             "_session/steering" => {
                 let request: PromptRequest = read(params)?;
                 let asks_first = request.meta.as_ref().and_then(|meta| meta.get("steering"));
@@ -358,7 +363,7 @@ fn reply(open: &mut Option<Responder>, result: &impl serde::Serialize) {
 
 fn capabilities() -> AgentCapabilities {
     let is_there = Some(Empty {});
-    let meta = json!({ "claudeCode": { "promptQueueing": true }, "steering": { "supported": true } });
+    let meta = json!({ "claudeCode": { "promptQueueing": true, "rewind": true }, "steering": { "supported": true } });
     AgentCapabilities {
         load_session: true,
         prompt_capabilities: PromptCapabilities { image: true, audio: false, embedded_context: true },

@@ -5,6 +5,7 @@
 
 use oarlock_agent::Options;
 use oarlock_agent::options::{McpServerConfig, SystemPrompt, Thinking, ThinkingDisplay};
+use oarlock_proto::acp::Meta;
 use serde_json::Value;
 
 /// Adds what the client gives.
@@ -13,6 +14,13 @@ pub(super) fn add(mut options: Options, given: &Value) -> Options {
         options = add_one(options, name, value);
     }
     options
+}
+
+/// Does what the client gives leave the settings as they are?
+pub(super) fn leaves_settings(meta: Option<&Meta>) -> bool {
+    const OTHERS: [&str; 6] = ["settings", "settingSources", "agent", "effort", "extraArgs", "env"];
+    let given = meta.and_then(|meta| meta.get("claudeCode")?.get("options"));
+    !given.is_some_and(|given| OTHERS.iter().any(|name| given.get(name).is_some()))
 }
 
 fn add_one(options: Options, name: &str, value: &Value) -> Options {
@@ -135,6 +143,16 @@ mod tests {
         {
             assert!(args.iter().any(|arg| arg.ends_with(part)), "{part}: {args:?}");
         }
+    }
+
+    #[test]
+    fn thinking_is_no_setting() {
+        let with = |options: Value| {
+            let meta = json!({ "claudeCode": { "options": options } });
+            leaves_settings(meta.as_object())
+        };
+        assert!(leaves_settings(None) && with(json!({ "thinking": { "type": "adaptive" } })));
+        assert!(!with(json!({ "settings": { "fastMode": true } })) && !with(json!({ "agent": "mine" })));
     }
 
     #[test]

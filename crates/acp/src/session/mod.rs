@@ -74,6 +74,13 @@ pub(crate) enum Command {
         /// Answered when the CLI has taken it.
         responder: Responder,
     },
+    /// The user wants to go back to before a prompt.
+    Rewind {
+        /// The prompt.
+        message_id: String,
+        /// Answered when the CLI has done it.
+        responder: Responder,
+    },
     /// The session has another title.
     Titled(String),
     /// A session that is open is loaded or resumed again.

@@ -121,6 +121,10 @@ impl Screen {
             Event::Notice(notice) => self.noticed(&notice),
             Event::RateLimit(limit) => self.rate_limit(&limit),
             Event::Compaction(compaction) => self.compact(compaction),
+            Event::SessionChanged { session_id, previous: Some(_) } => {
+                let description = format!("What follows is kept as session {session_id}");
+                self.notice(NoticeLevel::Info, "The conversation begins anew", Some(&description));
+            }
             Event::Init(init) => self.usage.model_is(&init.model),
             Event::ModelChanged(model) => self.usage.model_is(&model),
             Event::MessageFinished(end) if end.message.parent_tool_use_id.is_none() => {

@@ -127,8 +127,15 @@ impl Exit {
     pub fn explanation(&self) -> Option<String> {
         // Program text comes in long lines, and stack traces in indented ones.
         let fit = |line: &&str| !line.trim().is_empty() && line.len() < 400 && !line.starts_with([' ', '\t']);
-        let lines: Vec<&str> = self.stderr.lines().filter(fit).collect();
-        let error = lines.iter().rev().find(|line| line.to_lowercase().starts_with("error"));
+        // Node ends with its own version.
+        let is_told = |line: &&str| fit(line) && !line.starts_with("Node.js v");
+        let lines: Vec<&str> = self.stderr.lines().filter(is_told).collect();
+        // `Error: …`, `error: …`, `TypeError: …`
+        let is_error = |line: &&&str| {
+            let name = line.split([':', ' ']).next().unwrap_or_default().to_lowercase();
+            name.ends_with("error")
+        };
+        let error = lines.iter().rev().find(is_error);
         error.or(lines.last()).map(|line| line.trim().to_owned())
     }
 }

@@ -25,7 +25,8 @@ const THINKING: &str = "CLAUDE_CODE_THINKING_DISPLAY";
 
 const HELP: &str = r#"An editor starts it; there is nothing to type. For Zed, in its settings.json:
 
-  {"agent_servers": {"Claude Code": {"type": "custom", "command": "oarlock", "args": ["acp"], "env": {}}}}
+  {"agent_servers": {"Claude Code":
+    {"type": "custom", "command": "oarlock", "args": ["acp"], "env": {}}}}
 
 The README has the settings of other editors.
 
@@ -105,6 +106,7 @@ impl Args {
     fn become_cli(&self, args: &[String]) -> anyhow::Result<()> {
         let program = find(self.claude.as_deref()).map_err(|error| match error {
             Error::Option { reason, .. } => Failure::usage(reason),
+            Error::ProgramNotFound { .. } => Failure::not_found(format!("{error} with --claude")),
             error => Failure::not_found(error),
         })?;
         let mut command = std::process::Command::new(&program);

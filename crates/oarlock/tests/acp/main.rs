@@ -15,6 +15,7 @@ mod choices;
 mod faults;
 mod lifetimes;
 mod peers;
+mod rewinds;
 mod sessions;
 mod stage;
 mod starts;
@@ -116,6 +117,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         without_a_cli_nothing_is_lost Fake,
         at_a_terminal_it_says_what_it_is Fake,
         a_broken_configuration_is_told Fake,
+        acpel_10_the_reason_of_a_death_is_not_its_stack Fake,
         a_trace_can_be_played_again Fake,
     }
     turns {
@@ -243,6 +245,9 @@ const SCENARIOS: &[Scenario] = scenarios![
         load_while_it_is_open Real,
         a_session_is_listed_after_its_first_turn Real,
         a_fork_waits_for_its_message Real,
+    }
+    rewinds {
+        caa_71_a_conversation_can_be_rewound Both,
     }
     faults {
         acp_prompt_03_caa_734_a_killed_cli_answers_the_prompt Both,

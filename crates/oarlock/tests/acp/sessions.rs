@@ -208,10 +208,16 @@ pub(crate) async fn zed_55888_a_cleared_session_goes_on(stage: Stage) -> Result<
     let (one, two) = (stage.says("one", "before it"), stage.says("two", "after it"));
     let (client, session) = stage.open(Abilities::Zed).await?;
     text_of(&client, &session, &one).await?;
-    ensure!(client.prompt(&session, "/clear").await?.stop_reason()? == "end_turn");
+    let told = text_of(&client, &session, "/clear").await?;
+    ensure!(told.contains("begins anew"), "the user is told: {told}");
     ensure!(text_of(&client, &session, &two).await? == "after it");
     let asked = stage.model.turn("two", 0, std::time::Duration::from_secs(5)).await?;
     ensure!(!asked.body["messages"].to_string().contains("before it"), "it was not cleared");
+    stage.written("\"after it\"").await?;
+    let list = client.call("session/list", json!({"cwd": stage.sandbox.work()})).await?.result()?.clone();
+    let ids =
+        list["sessions"].as_array().into_iter().flatten().filter_map(|entry| entry["sessionId"].as_str());
+    ensure!(ids.filter(|id| told.contains(id)).count() == 1, "under the name that was told: {told} {list}");
     let answer = client.call("session/fork", of(&stage, &session)).await?;
     let fork = answer.result()?["sessionId"].as_str().context("no id")?.to_owned();
     text_of(&client, &fork, &stage.says("forked", "in the fork")).await?;

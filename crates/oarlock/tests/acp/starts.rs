@@ -138,6 +138,18 @@ pub(crate) async fn a_broken_configuration_is_told(stage: Stage) -> Result<()> {
     stage.end(client).await
 }
 
+/// A script that dies leaves a stack and the version of its runtime behind; what was wrong is before that.
+pub(crate) async fn acpel_10_the_reason_of_a_death_is_not_its_stack(stage: Stage) -> Result<()> {
+    stage.fake(
+        "printf 'file.js:1\\nTypeError: no such thing\\n    at main (file.js:1:1)\\n\\nNode.js v22.1.0\\n' >&2; exit 1",
+    )?;
+    let client = stage.agent(Abilities::Zed).await?;
+    let answer = client.call("session/new", json!({"cwd": stage.sandbox.work(), "mcpServers": []})).await?;
+    let error = answer.error(-32603)?.to_string();
+    ensure!(error.contains("TypeError: no such thing") && !error.contains("Node.js"), "{error}");
+    stage.end(client).await
+}
+
 /// What was recorded can be played again: the client's side is a script.
 pub(crate) async fn a_trace_can_be_played_again(stage: Stage) -> Result<()> {
     let prompt = stage.says("first", "said once");

@@ -12,7 +12,7 @@ const THREADS: &[(&[&str], &str)] = &[
         "caa_567_the_second_session_is_there_at_once",
     ),
     (&["jupyter_ai_77", "selfdrivingwiki_615"], "queue"),
-    (&["openclaw_29979", "acpel_10"], "caa_570_caa_361_the_reason_of_a_death_is_told"),
+    (&["openclaw_29979"], "caa_570_caa_361_the_reason_of_a_death_is_told"),
     (&["openclaw_44790", "openclaw_68916", "claude_mem_603"], "acp_end_02_signals_end_everything"),
     (
         &[

@@ -227,6 +227,27 @@ pub struct SetTitleResponse {
     pub title: String,
 }
 
+/// `_session/rewind`, from the client.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RewindRequest {
+    /// The session.
+    pub session_id: String,
+    /// The prompt to go back to: it and all that follows are forgotten.
+    pub message_id: String,
+}
+
+/// The answer to `_session/rewind`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RewindResponse {
+    /// It was done.
+    pub rewound: bool,
+    /// What the prompt said, to be changed and sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill_text: Option<String>,
+}
+
 /// `$/cancel_request`, from either side.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]

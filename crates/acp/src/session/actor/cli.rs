@@ -20,7 +20,8 @@ impl Actor {
         let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
         let (cwd, leaving) = (self.request.cwd.clone(), self.leaving.take());
         let resumes = history::open(&context, &id, Some(&cwd)).is_ok();
-        self.is_plain = !resumes && self.choices.are_untouched() && self.request.meta.is_none();
+        let leaves_settings = given::leaves_settings(self.request.meta.as_ref());
+        self.is_plain = !resumes && self.choices.are_untouched() && leaves_settings;
         // Two CLIs would write one transcript, and the second may not find in it what the first has yet to write.
         let connecting = async move {
             if let Some(leaving) = leaving {
@@ -64,6 +65,9 @@ impl Actor {
             self.carry_out(&session, order, whole, responder);
         }
         self.cli = Cli::On { session, events, outgoing };
+        for (message_id, responder) in std::mem::take(&mut self.rewinds) {
+            self.rewind(message_id, responder);
+        }
         if let Some(why) = self.died.take() {
             let title = "Claude Code was started again; the session goes on";
             self.screen.notice(NoticeLevel::Warning, title, Some(&why));
@@ -96,6 +100,9 @@ impl Actor {
             responder.error(&fault);
         }
         for (_, _, responder) in self.orders.drain(..) {
+            responder.error(&fault);
+        }
+        for (_, responder) in self.rewinds.drain(..) {
             responder.error(&fault);
         }
         let is_unanswered =

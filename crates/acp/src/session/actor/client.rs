@@ -14,6 +14,7 @@ impl Actor {
                 }
             }
             Command::Choose { id, value, whole, responder } => self.choose(&id, &value, whole, responder),
+            Command::Rewind { message_id, responder } => self.rewind(message_id, responder),
             Command::Titled(title) => {
                 self.given_title = Some(title.clone());
                 if let Cli::On { session, .. } = &self.cli {

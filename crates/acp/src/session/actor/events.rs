@@ -38,9 +38,9 @@ impl Actor {
         }
         let answers = self.turns.follow(&event);
         // The CLI says in the conversation what the client chose beside it.
-        let is_echo = matches!(&event, Event::CommandOutput(text) if text.starts_with("Set model to "));
-        let is_hidden = self.muted || (is_echo && self.turns.is_idle());
-        if !is_hidden {
+        let is_echo = matches!(&event, Event::CommandOutput(text) if text.starts_with("Set model to "))
+            && self.turns.is_idle();
+        if !self.muted && !is_echo {
             self.screen.show(event);
         }
         if let Some((request_id, situation)) = asked {

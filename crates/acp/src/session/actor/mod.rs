@@ -6,6 +6,7 @@
 mod cli;
 mod client;
 mod events;
+mod rewind;
 mod tell;
 
 use std::collections::{HashMap, VecDeque};
@@ -21,10 +22,10 @@ use oarlock_agent::reduce::{Event, NoticeLevel, PromptKind, Reducer, TaskChange,
 use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
 use oarlock_proto::acp::{
-    AvailableCommands, ConfigOptions, CurrentMode, Empty, PromptResponse, SessionInfoUpdate, SessionUpdate,
-    SetConfigOptionResponse, SetTitleRequest, SetupRequest, SetupResponse, StopReason,
+    AvailableCommands, ConfigOptions, CurrentMode, Empty, PromptResponse, RewindResponse, SessionInfoUpdate,
+    SessionUpdate, SetConfigOptionResponse, SetTitleRequest, SetupRequest, SetupResponse, StopReason,
 };
-use oarlock_proto::jsonrpc::ErrorObject;
+use oarlock_proto::jsonrpc::{self, ErrorObject};
 use oarlock_wire::Responder;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -34,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
-use super::{Begin, Command, Past, launch};
+use super::{Begin, Command, Past, given, launch};
 use crate::ask::Situation;
 use crate::choices::{Choices, Known, Order};
 use crate::context::{Asker, Context};
@@ -155,6 +156,8 @@ pub(super) struct Actor {
     setups: Vec<(Begin, Responder)>,
     /// Choices that are made when the CLI is up.
     orders: Vec<(Order, bool, Responder)>,
+    /// Prompts to go back to when the CLI is up.
+    rewinds: Vec<(String, Responder)>,
 
     gate: Gate,
     reducer: Reducer,
@@ -218,6 +221,7 @@ impl Actor {
             cache: None,
             setups: Vec::new(),
             orders: Vec::new(),
+            rewinds: Vec::new(),
             gate: Gate::default(),
             reducer: Reducer::default(),
             screen,
@@ -411,6 +415,9 @@ impl Actor {
         for (_, responder) in self.setups.drain(..) {
             responder.error(&closed());
         }
+        for (_, responder) in self.rewinds.drain(..) {
+            responder.error(&closed());
+        }
         match std::mem::replace(&mut self.cli, Cli::Off) {
             Cli::On { session, events, .. } => {
                 drop(events);
@@ -446,6 +453,7 @@ impl Actor {
                 }),
                 Command::Steer { responder, .. }
                 | Command::Choose { responder, .. }
+                | Command::Rewind { responder, .. }
                 | Command::Again { responder, .. } => responder.error(&closed()),
                 Command::Cancel | Command::CancelRequest(_) | Command::Titled(_) => {}
             }

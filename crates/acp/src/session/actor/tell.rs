@@ -19,7 +19,12 @@ impl Actor {
             self.unread.retain(|user| user.uuid.as_ref() != Some(&uuid));
             let Some(responder) = self.responders.remove(&uuid) else { continue };
             match answer {
-                Answer::Stopped(response) => responder.reply(&response),
+                Answer::Stopped(mut response) => {
+                    // The prompt's name, for whoever wants to go back to it or to fork at it.
+                    let about = json!({ "userMessageId": uuid });
+                    response.meta.get_or_insert_default().insert("claudeCode".into(), about);
+                    responder.reply(&response);
+                }
                 Answer::Failed(error) => responder.error(&error),
             }
             if let Some(on_rest) = &self.context().settings.on_rest {
