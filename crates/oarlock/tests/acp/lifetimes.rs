@@ -237,6 +237,9 @@ pub(crate) async fn loading_a_busy_session_leaves_it_busy(stage: Stage) -> Resul
     }
     client.cancel(&session).await?;
     ensure!(client.answered(&id).await?.stop_reason()? == "cancelled");
+    // Now that nothing is at work, what the client has asked for counts.
+    let is_open = |line: &String| line.contains("--add-dir");
+    stage.until("the directory", || Ok(stage.sandbox.processes()?.iter().any(is_open))).await?;
     stage.end(client).await
 }
 

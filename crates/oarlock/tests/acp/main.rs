@@ -135,6 +135,7 @@ const SCENARIOS: &[Scenario] = scenarios![
         error Real,
         auth_error Real,
         acp_use_01_cost_is_of_the_turn Any,
+        acp_use_01_cost_is_of_the_turn_after_a_restart Real,
         caa_625_usage_has_the_window Real,
         caa_630_a_turn_without_a_result_is_answered Fake,
         caa_871_caa_1027_a_steered_turn_ends_once Real,

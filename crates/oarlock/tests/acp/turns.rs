@@ -219,6 +219,36 @@ pub(crate) async fn acp_use_01_cost_is_of_the_turn(stage: Stage) -> Result<()> {
     stage.end(client).await
 }
 
+/// Also when the CLI was parked in between, and when the session is resumed by another agent.
+pub(crate) async fn acp_use_01_cost_is_of_the_turn_after_a_restart(stage: Stage) -> Result<()> {
+    let prompt = stage.says("priced", "cheap");
+    let mut costs = Vec::new();
+    let mut session = None;
+    for _ in 0..2 {
+        let client = stage.agent_with(Abilities::Zed, &["--park-after", "0.005"]).await?;
+        let id = match session.take() {
+            None => client.new_session(stage.sandbox.work()).await?,
+            Some(id) => {
+                let params = json!({"sessionId": id, "cwd": stage.sandbox.work(), "mcpServers": []});
+                client.call("session/resume", params).await?.result()?;
+                id
+            }
+        };
+        for _ in 0..3 {
+            text_of(&client, &id, &prompt).await?;
+            stage.until("the parking", || Ok(stage.clis()?.is_empty())).await?;
+        }
+        let usage = client.picture(&id).usage;
+        costs.extend(usage.iter().filter_map(|usage| usage["cost"]["amount"].as_f64()));
+        session = Some(id);
+        stage.end(client).await?;
+    }
+    let (least, most) =
+        costs.iter().fold((f64::MAX, 0.0_f64), |(least, most), cost| (least.min(*cost), most.max(*cost)));
+    ensure!(costs.len() == 6 && most < 1.9 * least, "equal turns cost the same, not the sum: {costs:?}");
+    Ok(())
+}
+
 pub(crate) async fn caa_625_usage_has_the_window(stage: Stage) -> Result<()> {
     let prompt = stage.says("used", "some");
     let (client, session) = stage.open(Abilities::Zed).await?;

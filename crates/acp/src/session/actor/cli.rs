@@ -8,6 +8,9 @@ impl Actor {
         if !matches!(self.cli, Cli::Off) {
             return;
         }
+        if let Some(request) = self.wanted.take() {
+            self.request = request;
+        }
         let options = launch::options(&self.asker, &self.request, &self.gate, &self.notes);
         let options = match options {
             Ok(options) => options,
@@ -201,11 +204,7 @@ impl Actor {
 
     /// Starts the CLI anew when it was asked for with other words, and has nothing to do.
     pub(super) fn renew(&mut self) {
-        if self.wanted.is_none() || !self.is_at_rest() {
-            return;
-        }
-        if let Some(request) = self.wanted.take() {
-            self.request = request;
+        if self.wanted.is_some() && self.is_at_rest() {
             self.park();
             self.start();
         }

@@ -226,7 +226,10 @@ impl Actor {
         let is_other = request.cwd != self.request.cwd
             || request.mcp_servers != self.request.mcp_servers
             || request.additional_directories != self.request.additional_directories;
-        self.wanted = is_other.then_some(request);
+        // What is awaited already is awaited with what was said last.
+        if is_other || self.wanted.is_some() {
+            self.wanted = Some(request);
+        }
         self.set_up(begin, responder);
     }
 }
