@@ -20,21 +20,22 @@ impl Actor {
             }
         };
         let options = self.choices.launch(options);
-        let cwd = Path::new(&self.request.cwd);
-        self.resumes = self.context().library.as_ref().is_some_and(|library| {
-            library.exists(&self.cli_session, cwd)
-                || library.find(&self.cli_session, None).ok().flatten().is_some()
-        });
-        let options = match self.resumes {
-            true => options.resume(&self.cli_session),
-            false => options.session_id(&self.cli_session),
-        };
         // Two CLIs would write one transcript, and the second may not find in it what the first has yet to write.
         let leaving = self.leaving.take();
+        let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
+        let cwd = self.request.cwd.clone();
         let start = async move {
             if let Some(leaving) = leaving {
                 leaving.await;
             }
+            // Only now, since the other may have written its first words when it went.
+            let is_there = |library: &Library| {
+                library.exists(&id, Path::new(&cwd)) || library.find(&id, None).ok().flatten().is_some()
+            };
+            let options = match context.library.as_ref().is_some_and(is_there) {
+                true => options.resume(&id),
+                false => options.session_id(&id),
+            };
             options.connect().await
         };
         self.has_begun = false;
@@ -91,7 +92,7 @@ impl Actor {
         // A CLI that was killed at its first turn leaves a transcript that it cannot read.
         let is_lost =
             matches!(error, Error::NotStarted { reason, .. } if reason.contains("No conversation found"));
-        if is_lost && std::mem::take(&mut self.resumes) && self.setups.is_empty() {
+        if is_lost && self.setups.is_empty() {
             self.cli_session = uuid::Uuid::new_v4().to_string();
             self.died = Some(format!("What was said before could not be brought back: {error}"));
             return self.start();

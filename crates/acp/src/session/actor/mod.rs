@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use oarlock_agent::history::Transcript;
+use oarlock_agent::history::{Library, Transcript};
 use oarlock_agent::reduce::{Event, NoticeLevel, Reducer, TaskChange, ToolCall, view};
 use oarlock_agent::stream::{CommandState, Content, Json, Message, PermissionMode, System, TaskType, User};
 use oarlock_agent::{Error, Events, Session};
@@ -137,8 +137,6 @@ pub(super) struct Actor {
     wanted: Option<SetupRequest>,
     /// The CLI's own id of the session; `/clear` gives it another one.
     cli_session: String,
-    /// The CLI that starts is to go on with a conversation.
-    resumes: bool,
     /// The CLI has begun a turn.
     has_begun: bool,
     /// Why the CLI that ran before is gone, if nobody asked it to go.
@@ -203,7 +201,6 @@ impl Actor {
             leaving: None,
             wanted: None,
             cli_session: id,
-            resumes: false,
             has_begun: false,
             died: None,
             choices: Choices::default(),
