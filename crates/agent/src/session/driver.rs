@@ -339,11 +339,12 @@ impl Driver {
     fn kill(&mut self) {
         if self.stage != Stage::Killed {
             self.stage = Stage::Killed;
-            self.close_stdin();
             match &mut self.process {
                 Some(process) => process.kill(),
                 None => self.stdout = None,
             }
+            // After that: one that sees its input end may still do something about it.
+            self.close_stdin();
         }
     }
 
