@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// How long after it was needed memory is given back. Until then the next message finds it warm.
-const DELAY: Duration = Duration::from_millis(500);
+const DELAY: Duration = Duration::from_millis(250);
 
 /// Gives memory back to the system some time after it was needed: first after the start, then whenever it is told.
 ///

@@ -142,7 +142,6 @@ const SCENARIOS: &[Scenario] = scenarios![
         caa_871_steering_an_idle_session Real,
         caa_1027_a_message_that_is_late_is_told_all_the_same Real,
         a_steered_message_outlives_its_cli Real,
-        a_cancel_takes_back_a_steered_message Real,
         zed_53438_zed_47928_a_prompt_during_a_turn_is_answered Real,
         zed_55501_a_usage_limit_leaves_the_session_usable Real,
         zed_56375_thinking_can_be_asked_for Fake,

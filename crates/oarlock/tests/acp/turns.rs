@@ -343,25 +343,6 @@ pub(crate) async fn a_steered_message_outlives_its_cli(stage: Stage) -> Result<(
     stage.end(client).await
 }
 
-/// A cancel is meant for it, too: it begins no turn of its own.
-pub(crate) async fn a_cancel_takes_back_a_steered_message(stage: Stage) -> Result<()> {
-    let prompt = stage.script("steered", Script::new().turn([words("reading"), hold("go")]));
-    let (client, session) = stage.open(Abilities::Zed).await?;
-    let id = client.ask(&session, &prompt).await?;
-    client.update("agent_message_chunk", |_| true).await?;
-    let steering = stage.says("steering", "never");
-    client.call("_session/steering", steer(&session, &steering)).await?.result()?;
-    client.cancel(&session).await?;
-    let answer = client.answered(&id).await?;
-    ensure!(answer.stop_reason()? == "cancelled", "{answer:?}");
-    // Nor is it for the CLI that comes after this one.
-    kill_clis(&stage)?;
-    ensure!(text_of(&client, &session, &stage.says("next", "next")).await?.contains("next"));
-    let asked = stage.model.requests();
-    ensure!(!asked.iter().any(|request| request.told().contains("{{script steering}}")), "it was told");
-    stage.end(client).await
-}
-
 pub(crate) async fn caa_871_steering_an_idle_session(stage: Stage) -> Result<()> {
     // The turn has no prompt that could be answered.
     let stage = stage.with_background();
