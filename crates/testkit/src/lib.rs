@@ -13,7 +13,7 @@
 //! | [`ws`], [`mcp`] | a raw WebSocket client, and an ordinary MCP client on top of it |
 //! | [`fuzz`] | fuzz targets as plain functions |
 //! | [`install`], [`report`] | what the end-to-end programs share: getting things, and saying how it went |
-//! | [`bench`] | what the benchmarks share: bars, and what a process costs |
+//! | [`mod@bench`] | what the benchmarks share: bars, and what a process costs |
 //! | [`record`] | the one way to wait: an append-only record that wakes whoever waits for an entry |
 //!
 //! Every wait is driven by an event and bounded by a time limit, and its error shows what did happen.
