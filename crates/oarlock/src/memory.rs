@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+/// How long a start takes, and more. Nobody finds warm what only that needed.
+const START: Duration = Duration::from_millis(200);
 /// How long after it was needed memory is given back. Until then the next message finds it warm.
-const DELAY: Duration = Duration::from_millis(250);
+const DELAY: Duration = Duration::from_millis(500);
 
 /// Gives memory back to the system some time after it was needed: first after the start, then whenever it is told.
 ///
@@ -21,9 +23,7 @@ pub(crate) struct Trim {
 impl Trim {
     pub(crate) fn new() -> Self {
         keep_warm();
-        let wanted = Arc::new(Notify::new());
-        wanted.notify_one();
-        Self { wanted }
+        Self { wanted: Arc::new(Notify::new()) }
     }
 
     /// Says that much of what was in use no longer is.
@@ -34,11 +34,12 @@ impl Trim {
 
     /// Gives memory back whenever it is worth it, for ever.
     pub(crate) async fn run(self) -> Infallible {
+        tokio::time::sleep(START).await;
         loop {
-            self.wanted.notified().await;
-            tokio::time::sleep(DELAY).await;
             give_back();
             let_go_of_code();
+            self.wanted.notified().await;
+            tokio::time::sleep(DELAY).await;
         }
     }
 }

@@ -234,6 +234,9 @@ pub(crate) async fn a_cancel_takes_steering_with_it(stage: Stage) -> Result<()> 
         .iter()
         .any(|request| request.turn.as_ref().is_some_and(|turn| turn.script == "steered"));
     ensure!(!told, "the turn that was cancelled went on");
+    let asked = stage.model.turn("next", 0, std::time::Duration::from_secs(5)).await?;
+    let told = asked.body["messages"].to_string();
+    ensure!(told.contains(&next) && !told.contains(&steered), "the model was told: {told}");
     stage.end(client).await
 }
 

@@ -38,7 +38,11 @@ impl Actor {
         }
         let replay = match Replay::new(transcript, screen) {
             Ok(replay) => replay,
-            Err(error) => return tracing::warn!(%error, "the transcript cannot be read"),
+            Err(error) => {
+                let title = "What was said before cannot be shown; Claude Code may still know it";
+                self.screen.notice(NoticeLevel::Error, title, Some(&error.to_string()));
+                return self.flush();
+            }
         };
         for updates in replay {
             // A transcript knows nothing of what is still at work.
