@@ -51,7 +51,7 @@ impl fmt::Display for Bar {
         match limit {
             Limit::Least(least) => write!(f, "{value:.2} | at least {least} {unit}")?,
             Limit::Most(most) => write!(f, "{value:.2} | at most {most} {unit}")?,
-            Limit::Part(of) => write!(f, "1/{:.1} | at most 1/{of} {unit}", 1.0 / value)?,
+            Limit::Part(of) => write!(f, "1/{:.1} | at most 1/{of}", 1.0 / value)?,
         }
         write!(f, " | {} |", if self.holds() { "PASS" } else { "FAIL" })
     }
@@ -128,7 +128,7 @@ mod tests {
         let bar = |value, limit| Bar { what: "it".into(), value, limit, unit: "MB" };
         assert_eq!(bar(7.0, Limit::Most(8.0)).to_string(), "| it | 7.00 | at most 8 MB | PASS |");
         assert_eq!(bar(7.0, Limit::Least(8.0)).to_string(), "| it | 7.00 | at least 8 MB | FAIL |");
-        assert_eq!(bar(0.04, Limit::Part(20.0)).to_string(), "| it | 1/25.0 | at most 1/20 MB | PASS |");
+        assert_eq!(bar(0.04, Limit::Part(20.0)).to_string(), "| it | 1/25.0 | at most 1/20 | PASS |");
         for limit in [Limit::Most(8.0), Limit::Least(8.0), Limit::Part(8.0)] {
             assert!(!bar(f64::NAN, limit).holds());
         }
