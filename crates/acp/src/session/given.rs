@@ -84,7 +84,8 @@ fn add_one(options: Options, name: &str, value: &Value) -> Options {
     }
 }
 
-fn words(list: &Value) -> Vec<String> {
+/// The words of a list; what is no word is passed over.
+pub(super) fn words(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 

@@ -138,15 +138,11 @@ fn mcp_server(server: &McpServer) -> Option<McpServerConfig> {
 /// What the client says about the built-in tools.
 fn wishes(meta: Option<&Meta>) -> review::Wishes {
     let given = meta.and_then(|meta| meta.get("claudeCode")?.get("options"));
-    let words = |name: &str| given.and_then(|given| words(given, name));
+    let words =
+        |name: &str| given.and_then(|given| given.get(name)).filter(|list| list.is_array()).map(given::words);
     let has_none = meta.is_some_and(|meta| meta.get("disableBuiltInTools") == Some(&Value::Bool(true)));
     let tools = words("tools").or_else(|| has_none.then(Vec::new));
     review::Wishes { tools, disallowed: words("disallowedTools").unwrap_or_default() }
-}
-
-fn words(given: &Value, name: &str) -> Option<Vec<String>> {
-    let list = given.get(name).and_then(Value::as_array)?;
-    Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 /// What clients of the reference adapter send along: `systemPrompt`, and SDK options under `claudeCode`.
