@@ -21,7 +21,8 @@ struct Record {
     is_sidechain: bool,
 }
 
-/// The mode of the last prompt in a transcript.
+/// The mode of the last prompt in a transcript. One in which nothing is asked is not taken up: whoever wants that says so
+/// again.
 pub(crate) fn mode(transcript: &Path) -> Option<PermissionMode> {
     let mut file = File::open(transcript).ok()?;
     let length = file.metadata().ok()?.len();
@@ -29,7 +30,8 @@ pub(crate) fn mode(transcript: &Path) -> Option<PermissionMode> {
     let mut tail = Vec::new();
     file.take(TAIL).read_to_end(&mut tail).ok()?;
     // The first line may be cut off; it is no JSON then.
-    tail.rsplit(|byte| *byte == b'\n').find_map(mode_of)
+    let last = tail.rsplit(|byte| *byte == b'\n').find_map(mode_of)?;
+    (last != PermissionMode::BypassPermissions).then_some(last)
 }
 
 fn mode_of(line: &[u8]) -> Option<PermissionMode> {
@@ -60,6 +62,7 @@ mod tests {
         let subagent = r#"{"type":"user","isSidechain":true,"permissionMode":"bypassPermissions"}"#;
         let half = r#"{"type":"user","permissionMode":"bypassPerm"#;
         assert_eq!(mode_in(&[&user("plan"), result, subagent, half]), Some(PermissionMode::Plan));
+        assert_eq!(mode_in(&[&user("plan"), &user("bypassPermissions")]), None, "nobody has said so here");
         let long = format!(r#"{{"type":"assistant","x":"{}"}}"#, "x".repeat(TAIL as usize));
         assert_eq!(mode_in(&[&user("plan"), &long]), None, "too far away");
     }

@@ -172,7 +172,7 @@ fn first_line(text: &str) -> String {
 fn short<'a>(path: &'a str, cwd: Option<&str>) -> &'a str {
     let inside = cwd.filter(|cwd| !cwd.is_empty()).and_then(|cwd| path.strip_prefix(cwd));
     match inside.map(|rest| (rest, rest.trim_start_matches(['/', '\\']))) {
-        // `/w` is no part of `/work/x`.
+        // `/w` is no part of `/web/x`.
         Some((rest, name)) if rest.len() > name.len() && !name.is_empty() => name,
         _ => path,
     }
@@ -282,7 +282,7 @@ mod tests {
             ("Bash", json!({"command": "ls -l"}), "ls -l"),
             ("Bash", json!({"command": "set -e\nmake\n"}), "set -e …"),
             ("Read", json!({"file_path": "/w/a.rs"}), "Read a.rs"),
-            ("Read", json!({"file_path": "/work/a.rs"}), "Read /work/a.rs"),
+            ("Read", json!({"file_path": "/web/a.rs"}), "Read /web/a.rs"),
             ("Read", json!({"file_path": "/w"}), "Read /w"),
             ("Read", json!({"file_path": "/w/a.rs", "offset": 10, "limit": 5}), "Read a.rs (10 - 14)"),
             ("Read", json!({"file_path": "/w/a.rs", "limit": 5}), "Read a.rs (1 - 5)"),

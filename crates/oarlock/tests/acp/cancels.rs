@@ -180,9 +180,9 @@ pub(crate) async fn caa_551_caa_680_cancelled_once(stage: Stage) -> Result<()> {
     stage.end(client).await
 }
 
-pub(crate) async fn cancel_a_queued_prompt(stage: Stage) -> Result<()> {
-    let (held, queued) = (holds(&stage), stage.says("queued", "must not run"));
-    let next = stage.says("next", "fine");
+/// A session in which a prompt was cancelled together with one that waited for it.
+async fn cancel_two(stage: &Stage) -> Result<(Client, String)> {
+    let (held, queued) = (holds(stage), stage.says("queued", "must not run"));
     let (client, session) = stage.open(Abilities::Zed).await?;
     let one = client.ask(&session, &held).await?;
     client.update("agent_message_chunk", |_| true).await?;
@@ -192,6 +192,12 @@ pub(crate) async fn cancel_a_queued_prompt(stage: Stage) -> Result<()> {
         let answer = client.answered(&id).await?;
         ensure!(answer.stop_reason()? == "cancelled", "{answer:?}");
     }
+    Ok((client, session))
+}
+
+pub(crate) async fn cancel_a_queued_prompt(stage: Stage) -> Result<()> {
+    let next = stage.says("next", "fine");
+    let (client, session) = cancel_two(&stage).await?;
     let said = text_of(&client, &session, &next).await?;
     ensure!(said == "fine", "{said}");
     stage.end(client).await
@@ -199,16 +205,8 @@ pub(crate) async fn cancel_a_queued_prompt(stage: Stage) -> Result<()> {
 
 /// A prompt that was taken back is not sent again when its CLI dies.
 pub(crate) async fn a_cancelled_prompt_does_not_come_back(stage: Stage) -> Result<()> {
-    let (held, queued) = (holds(&stage), stage.says("queued", "must not run"));
     let next = stage.says("next", "fine");
-    let (client, session) = stage.open(Abilities::Zed).await?;
-    let one = client.ask(&session, &held).await?;
-    client.update("agent_message_chunk", |_| true).await?;
-    let two = client.ask(&session, &queued).await?;
-    client.cancel(&session).await?;
-    for id in [one, two] {
-        ensure!(client.answered(&id).await?.stop_reason()? == "cancelled");
-    }
+    let (client, session) = cancel_two(&stage).await?;
     ensure!(kill_clis(&stage)? == 1, "one CLI runs");
     stage.until("its end", || Ok(stage.clis()?.is_empty())).await?;
     let said = text_of(&client, &session, &next).await?;

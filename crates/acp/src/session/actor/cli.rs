@@ -22,19 +22,16 @@ impl Actor {
         let options = self.choices.launch(options);
         let (context, id) = (self.asker.context.clone(), self.cli_session.clone());
         let (cwd, leaving) = (self.request.cwd.clone(), self.leaving.take());
-        let resumes = history::open(&context, &id, Some(&cwd)).is_ok();
-        let leaves_settings = given::leaves_settings(self.request.meta.as_ref());
-        self.is_plain = !resumes && self.choices.are_untouched() && leaves_settings;
+        self.is_plain = self.choices.are_untouched() && given::leaves_settings(self.request.meta.as_ref());
         // Two CLIs would write one transcript, and the second may not find in it what the first has yet to write.
         let connecting = async move {
             if let Some(leaving) = leaving {
                 leaving.await;
             }
-            let options = match history::open(&context, &id, Some(&cwd)) {
-                Ok(_) => options.resume(id),
-                Err(_) => options.session_id(id),
-            };
-            options.connect().await
+            let resumes = history::open(&context, &id, Some(&cwd)).is_ok();
+            let options = if resumes { options.resume(id) } else { options.session_id(id) };
+            let (session, events) = options.connect().await?;
+            Ok((session, events, resumes))
         };
         self.has_begun = false;
         self.cli = Cli::Starting(connecting.boxed());
@@ -42,10 +39,11 @@ impl Actor {
 
     pub(super) fn started(&mut self, outcome: Started) {
         self.timers.remove("setup");
-        let (session, events) = match outcome {
+        let (session, events, resumed) = match outcome {
             Ok(started) => started,
             Err(error) => return self.not_started(&error),
         };
+        self.is_plain &= !resumed;
         let (outgoing, messages) = mpsc::channel(OUTGOING);
         self.tasks.spawn(send_all(session.clone(), messages));
         let known = Known::new(session.info(), None);

@@ -65,11 +65,11 @@ impl Actor {
 
     /// Done when the CLI has been given all that was sent to it, or when there is no CLI.
     fn handed_over(&self) -> impl Future<Output = ()> + Send + use<> {
-        let (mark, marked) = oneshot::channel();
+        let (fence, reached) = oneshot::channel();
         if let Cli::On { outgoing, .. } = &self.cli {
-            let _ = outgoing.try_send(Outgoing::Mark(mark));
+            let _ = outgoing.try_send(Outgoing::Fence(fence));
         }
-        marked.map(drop)
+        reached.map(drop)
     }
 
     /// Sends what waits, as far as the CLI takes it.

@@ -80,8 +80,8 @@ pub(super) enum Note {
     Written { request: SetupRequest, transcript: Result<Transcript, ErrorObject>, responder: Responder },
 }
 
-/// A session with its CLI, or why there is none.
-type Started = Result<(Session, Events), Error>;
+/// A session with its CLI, and whether that goes on with a conversation; or why there is none.
+type Started = Result<(Session, Events, bool), Error>;
 
 /// The CLI of a session.
 enum Cli {
@@ -97,7 +97,7 @@ enum Cli {
 enum Outgoing {
     Message(Box<User>),
     /// All that was before it has been handed over.
-    Mark(oneshot::Sender<()>),
+    Fence(oneshot::Sender<()>),
 }
 
 /// What wakes the actor.
@@ -446,8 +446,8 @@ async fn send_all(session: Session, mut outgoing: mpsc::Receiver<Outgoing>) {
     while let Some(next) = outgoing.recv().await {
         let user = match next {
             Outgoing::Message(user) => *user,
-            Outgoing::Mark(mark) => {
-                let _ = mark.send(());
+            Outgoing::Fence(reached) => {
+                let _ = reached.send(());
                 continue;
             }
         };
