@@ -281,12 +281,7 @@ impl Server {
         open: &mut Option<Responder>,
         tasks: &mut Tasks,
     ) -> Done {
-        check_cwd(&request.cwd)?;
-        if let Some(path) = request.additional_directories.iter().find(|path| !Path::new(path).is_absolute())
-        {
-            let why = format!("additionalDirectories: `{path}` is not an absolute path");
-            return Err(ErrorObject::invalid_params(why));
-        }
+        check_places(&request)?;
         let id = match (begin, &request.session_id) {
             (Begin::New, _) => uuid::Uuid::new_v4().to_string(),
             (_, Some(id)) => id.clone(),
@@ -310,7 +305,7 @@ impl Server {
         open: &mut Option<Responder>,
         tasks: &mut Tasks,
     ) -> Done {
-        check_cwd(&request.cwd)?;
+        check_places(&request)?;
         let Some(of) = &request.session_id else {
             return Err(ErrorObject::invalid_params("sessionId: missing field"));
         };
@@ -344,13 +339,18 @@ impl Server {
     }
 }
 
-fn check_cwd(cwd: &str) -> Done {
+/// Where a session is to be must be clear, whoever starts us where.
+fn check_places(SetupRequest { cwd, additional_directories, .. }: &SetupRequest) -> Done {
     let path = Path::new(cwd);
     if !path.is_absolute() {
         return Err(ErrorObject::invalid_params(format!("cwd: `{cwd}` is not an absolute path")));
     }
     if !path.is_dir() {
         return Err(ErrorObject::invalid_params(format!("cwd: there is no directory `{cwd}`")));
+    }
+    if let Some(path) = additional_directories.iter().find(|path| !Path::new(path).is_absolute()) {
+        let why = format!("additionalDirectories: `{path}` is not an absolute path");
+        return Err(ErrorObject::invalid_params(why));
     }
     Ok(())
 }

@@ -152,6 +152,7 @@ fn greet(settings: &Settings) {
     );
     match (settings.program)() {
         Ok(program) => output::note(&format!("it would drive {}", program.display())),
+        Err(error @ Error::ProgramNotFound { .. }) => output::warn(&format!("{error} with --claude")),
         Err(error) => output::warn(&error.to_string()),
     }
 }

@@ -152,10 +152,13 @@ pub(crate) async fn acp_new_01_a_session_needs_a_directory(stage: Stage) -> Resu
         client.call("session/new", json!({"cwd": cwd, "mcpServers": []})).await?.error(-32602)?;
     }
     client.call("session/new", json!({"mcpServers": []})).await?.error(-32602)?;
-    let elsewhere =
-        json!({"cwd": stage.sandbox.work(), "mcpServers": [], "additionalDirectories": ["relative"]});
-    let error = client.call("session/new", elsewhere).await?.error(-32602)?.to_string();
-    ensure!(error.contains("additionalDirectories"), "{error}");
+    // A fork, too, is refused before its session is looked for.
+    for (method, id) in [("session/new", json!(null)), ("session/fork", json!("of nobody"))] {
+        let params = json!({"cwd": stage.sandbox.work(), "mcpServers": [], "sessionId": id,
+            "additionalDirectories": ["relative"]});
+        let error = client.call(method, params).await?.error(-32602)?.to_string();
+        ensure!(error.contains("additionalDirectories"), "{method}: {error}");
+    }
     let one = client.new_session(stage.sandbox.work()).await?;
     let other = client.new_session(stage.sandbox.work()).await?;
     ensure!(one != other, "two sessions have one id");
